@@ -1,0 +1,57 @@
+// Text for messages.
+#include "core/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <vector>
+
+namespace brisk {
+
+std::string number_text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof(buffer), "%g", value);
+  return buffer;
+}
+
+std::string grouped(int64_t value) {
+  std::string digits = std::to_string(value);
+  const int64_t first = value < 0 ? 1 : 0;
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > first; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+namespace {
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+}  // namespace
+
+std::string closest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string* best = nullptr;
+  size_t best_distance = word.size() / 2 + 1;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  return best ? *best : std::string();
+}
+
+std::string errno_text(int error) { return std::generic_category().message(error); }
+
+}  // namespace brisk
