@@ -1,0 +1,97 @@
+// brisk/trainer.h: the training loop: a Step with data, evaluation, progress and an event log.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "brisk/data.h"
+#include "brisk/step.h"
+
+namespace brisk {
+
+/// How long to train and what to keep. Fields out of range are refused with Error [option].
+struct FitOptions {
+  bool drop_last = false;             ///< true: rows that do not fill a micro-batch at an epoch's end are left out
+  Duration duration{};                ///< required: epochs, samples or updates; counts from the trainer's start
+  Duration evaluate_every = Duration(1, Duration::Unit::epochs);
+  Duration log_every{};               ///< a running-loss line; not set: about ten lines an epoch
+  int prefetch = 2;                   ///< micro-batches read ahead of the step
+  bool progress = true;               ///< a bar on a terminal, plain lines otherwise; false: neither
+  std::string run_folder{};           ///< events.jsonl is appended here; empty: no event log
+  uint64_t seed = 0;                  ///< of the sample order
+  bool shuffle = true;                ///< a new order each epoch, pure in (seed, epoch, index)
+  Duration time_limit{};              ///< a budget in seconds; ends the run, does not bend the schedule
+};
+
+enum class StopReason : uint8_t { finished, diverged, time_limit };
+BRISK_EXPORT const char* name(StopReason reason);
+
+/// What evaluate() or the end of fit() found: exact means over all samples.
+struct EvaluationResult {
+  double loss = 0;
+  std::vector<NamedMean> metrics{};
+  int64_t samples = 0;
+  std::vector<NamedMean> terms{};
+  /// Throws Error [option] that lists the names it has. "loss" is one of them.
+  BRISK_EXPORT double metric(const std::string& name) const;
+};
+
+/// Why fit() ended.
+struct FitResult {
+  Clock clock{};
+  EvaluationResult evaluation{};   ///< the last one; samples = 0: none was made
+  std::string message{};
+  StopReason reason = StopReason::finished;
+  StepTotals train{};              ///< means of the last epoch (or part of it)
+  /// "finished: 2 epochs, 30,000 updates in 9.8 s; validation loss 0.41, accuracy 0.853; 28 MB, cpu avx512, f32"
+  BRISK_EXPORT std::string text() const;
+  /// 0; 1 after divergence.
+  int exit_code() const { return reason == StopReason::diverged ? 1 : 0; }
+};
+
+/// A running-loss report: also what a line in the event log holds.
+struct UpdateReport {
+  Clock clock{};
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  double loss = 0;                 ///< mean since the last report
+  std::vector<NamedMean> metrics{};
+  double samples_per_s = 0;
+  std::vector<NamedMean> terms{};
+};
+
+/// A model with its loss, optimizer and loop. Moves, does not copy.
+class BRISK_EXPORT Trainer {
+ public:
+  Trainer(Model& model, LossFunction loss, Optimizer optimizer, StepOptions options = {});
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+  ~Trainer();
+
+  /// Computed in the plan beside the loss, in training and evaluation. Before the first fit.
+  void add_metric(std::string name, MetricFunction metric);
+  /// Called in fit()'s thread after each running-loss line's worth of updates (FitOptions.log_every).
+  void on_report(std::function<void(const UpdateReport&)> callback);
+
+  /// Trains until the duration is reached; a second fit goes on with the same clock. The data set's fields must include
+  /// the model's inputs; all others are targets. Throws Error [data] naming a missing field.
+  FitResult fit(const Dataset& train, FitOptions options);
+  FitResult fit(const Dataset& train, const Dataset& validation, FitOptions options);
+  /// Exact sample-weighted means over a data set, dropout off, running statistics used.
+  EvaluationResult evaluate(const Dataset& data);
+
+  /// Parameters, decay, batch, precision, plan bytes.
+  std::string summary() const;
+  Clock clock() const;
+
+  class Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace brisk
