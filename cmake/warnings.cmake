@@ -1,0 +1,26 @@
+# brisk_own_target(target [OPTIMIZE level]): the flags of every target compiled from Brisk's sources, all of them private.
+# -ffp-contract=off: the same bits from g++ and clang++. A build type of Debug keeps the compiler's own level.
+function(brisk_own_target target)
+  cmake_parse_arguments(PARSE_ARGV 1 own "" "OPTIMIZE" "")
+  if(NOT own_OPTIMIZE)
+    set(own_OPTIMIZE -O2)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20
+    CXX_STANDARD_REQUIRED ON
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off
+    $<$<NOT:$<CONFIG:Debug>>:${own_OPTIMIZE}>
+    $<$<BOOL:${BRISK_WERROR}>:-Werror>)
+  if(BRISK_SANITIZE STREQUAL "address")
+    set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  elseif(BRISK_SANITIZE STREQUAL "thread")
+    set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
+  endif()
+  target_compile_options(${target} PRIVATE ${sanitize})
+  target_link_options(${target} PRIVATE ${sanitize})
+endfunction()
