@@ -15,11 +15,14 @@ std::string number_text(double value) {
 }
 
 std::string grouped(int64_t value) {
-  std::string digits = std::to_string(value);
-  const int64_t first = value < 0 ? 1 : 0;
-  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > first; i -= 3)
-    digits.insert(static_cast<size_t>(i), ",");
-  return digits;
+  const std::string plain = std::to_string(value);
+  std::string out;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const bool after_digit = i > 0 && plain[i - 1] != '-';
+    if (after_digit && (plain.size() - i) % 3 == 0) out += ',';
+    out += plain[i];
+  }
+  return out;
 }
 
 namespace {
