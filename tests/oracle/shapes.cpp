@@ -1,0 +1,139 @@
+// Reference of reductions and of the operations that move elements.
+#include <algorithm>
+
+#include "oracle/rules.h"
+
+namespace brisk::oracle {
+namespace {
+
+bool contains(const std::vector<int64_t>& axes, int64_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+/// Where element `flat` of `shape` lands when `axes` are summed away.
+int64_t reduced_index(const Shape& shape, const std::vector<int64_t>& axes, int64_t flat) {
+  int64_t index = 0, stride = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    const int64_t place = flat % shape[axis];
+    flat /= shape[axis];
+    if (contains(axes, axis)) continue;
+    index += place * stride;
+    stride *= shape[axis];
+  }
+  return index;
+}
+
+Shape reduced_shape(const Shape& shape, const std::vector<int64_t>& axes, bool keep) {
+  Shape result;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!contains(axes, axis)) {
+      result.append(shape[axis]);
+    } else if (keep) {
+      result.append(1);
+    }
+  }
+  return result;
+}
+
+void reduce(Frame& f, bool mean) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  const std::vector<int64_t>& axes = f.integers("axes");
+  f.require(y == reduced_shape(x, axes, f.flag("keep")), "shape " + y.text());
+  for (int64_t row = 0; row < f.rows(f.in_type(0)); ++row)
+    for (int64_t e = 0; e < x.count(); ++e) {
+      f.out().data[static_cast<size_t>(row * y.count() + reduced_index(x, axes, e))] +=
+          f.in(0).data[static_cast<size_t>(row * x.count() + e)];
+    }
+  if (!mean) return;
+  for (double& value : f.out().data) value *= static_cast<double>(y.count()) / static_cast<double>(x.count());
+}
+
+/// The transpose of reduce_sum: the target's elements read what they would have been added to.
+void expand(Frame& f) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  std::vector<int64_t> axes = f.integers("axes");
+  f.require(f.integers("shape") == std::vector<int64_t>(y.begin(), y.end()), "shape " + y.text());
+  if (x.rank() == y.rank()) {
+    axes.clear();
+    for (int axis = 0; axis < y.rank(); ++axis) {
+      f.require(x[axis] == y[axis] || x[axis] == 1, "sizes");
+      if (x[axis] == 1) axes.push_back(axis);
+    }
+  } else {
+    f.require(x == reduced_shape(y, axes, false), "x is " + x.text());
+  }
+  for (int64_t row = 0; row < f.rows(f.out_type()); ++row)
+    for (int64_t e = 0; e < y.count(); ++e) {
+      f.out().data[static_cast<size_t>(row * y.count() + e)] =
+          f.in(0).data[static_cast<size_t>(row * x.count() + reduced_index(y, axes, e))];
+    }
+}
+
+void batch_sum(Frame& f) {
+  const size_t elements = f.out().data.size();
+  for (size_t i = 0; i < f.in(0).data.size(); ++i) f.out().data[i % elements] += f.in(0).data[i];
+}
+
+void reshape(Frame& f) {
+  f.require(f.in(0).data.size() == f.out().data.size(), "the number of elements changes");
+  f.out().data = f.in(0).data;
+}
+
+/// Copies `count` places along `axis` from place `from` of `x` to place `to` of `y`.
+void copy_along(const Array& x, const Around& ax, int64_t from, Array& y, const Around& ay, int64_t to, int64_t rows,
+                int64_t count) {
+  for (int64_t o = 0; o < rows * ax.outer; ++o)
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t i = 0; i < ax.inner; ++i) {
+        y.data[static_cast<size_t>((o * ay.size + to + k) * ay.inner + i)] =
+            x.data[static_cast<size_t>((o * ax.size + from + k) * ax.inner + i)];
+      }
+}
+
+void concat(Frame& f) {
+  const Around y = around(f.out_type().shape, f.integer("axis"));
+  int64_t first = 0;
+  for (int i = 0; i < f.count(); ++i) {
+    const Around x = around(f.in_type(i).shape, f.integer("axis"));
+    f.require(x.outer == y.outer && x.inner == y.inner, "sizes");
+    copy_along(f.in(i), x, 0, f.out(), y, first, f.rows(f.out_type()), x.size);
+    first += x.size;
+  }
+  f.require(first == y.size, "size along the axis");
+}
+
+void slice(Frame& f) {
+  const Around x = around(f.in_type(0).shape, f.integer("axis")), y = around(f.out_type().shape, f.integer("axis"));
+  f.require(y.size == f.integer("count"), "count");
+  copy_along(f.in(0), x, f.integer("first"), f.out(), y, 0, f.rows(f.out_type()), y.size);
+}
+
+void pad_slice(Frame& f) {
+  const Around x = around(f.in_type(0).shape, f.integer("axis")), y = around(f.out_type().shape, f.integer("axis"));
+  f.require(y.size == f.integer("size"), "size");
+  copy_along(f.in(0), x, 0, f.out(), y, f.integer("first"), f.rows(f.out_type()), x.size);
+}
+
+}  // namespace
+
+Around around(const Shape& shape, int64_t axis) {
+  Around a;
+  for (int k = 0; k < shape.rank(); ++k) (k < axis ? a.outer : k == axis ? a.size : a.inner) *= shape[k];
+  return a;
+}
+
+const std::vector<Rule>& shape_rules() {
+  static const std::vector<Rule> rules = {
+      {"reduce_sum", [](Frame& f) { reduce(f, false); }},
+      {"reduce_mean", [](Frame& f) { reduce(f, true); }},
+      {"expand", expand},
+      {"batch_sum", batch_sum},
+      {"reshape", reshape},
+      {"concat", concat},
+      {"slice", slice},
+      {"pad_slice", pad_slice},
+  };
+  return rules;
+}
+
+}  // namespace brisk::oracle
