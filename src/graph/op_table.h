@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -79,7 +80,7 @@ struct OpInfo {
   std::string_view name;
   int minimum_inputs = 1;
   int maximum_inputs = 1;                                   ///< -1: any number
-  int outputs = 1;
+  int outputs = 1;                                          ///< -1: as many as infer returns
   std::vector<AttributeInfo> attributes = {};               ///< all are required on a node
   std::vector<ValueType> (*infer)(const InferContext&) = nullptr;
   void (*derive)(Derivation&) = nullptr;                    ///< null: gradients stop here
@@ -93,6 +94,8 @@ struct OpInfo {
   double (*flops)(const Graph&, const Node&) = nullptr;
   /// Rewrites node `index` for evaluation, in place (dropout -> identity); null: the same in both.
   void (*evaluation)(Graph&, int32_t index) = nullptr;
+  /// Memory and slot of an output; null: all are activations.
+  std::pair<Place, int32_t> (*place)(const Graph&, const Node&, int output) = nullptr;
 };
 
 /// The entry, or nullptr.
@@ -101,6 +104,12 @@ const OpInfo* find_op(std::string_view name);
 const OpInfo& op(std::string_view name);
 /// All entries, in the order of the families.
 std::vector<const OpInfo*> all_ops();
+
+/// All that add_node checks, and verifiers check again: arity, attributes, sizes, rows, then the op's own rule. Returns the
+/// types of the outputs. Throws Error [shape] naming node and line, Error [state] for a node that no user can have asked for.
+std::vector<ValueType> infer(const Graph& graph, const Node& node);
+/// OpInfo::flops with its default.
+double flops(const Graph& graph, const Node& node);
 
 /// Families, one a file in ops/.
 std::span<const OpInfo> conv_ops();

@@ -1,0 +1,112 @@
+// Batch normalisation over rows, N and all dimensions of a sample but the first (Ioffe and Szegedy, 2015).
+#include "graph/ops/rules.h"
+
+namespace brisk::graph {
+namespace {
+
+// Inputs x, gamma, beta, running mean and variance, and perhaps a residual of x's type.
+const ValueType& check_inputs(const InferContext& c) {
+  const ValueType& x = want_batched(c, 0, "input", "[N, channels, ...]");
+  c.require(x.shape.rank() > 0, cat("input must be [N, channels, ...], got ", c.describe(0)));
+  const ValueType channels = plain({x.shape[0]});
+  const char* const roles[] = {"scale", "shift", "running mean", "running variance"};
+  for (int i = 0; i < 4; ++i) want_type(c, i + 1, roles[i], channels);
+  if (c.count() == 6) want_type(c, 5, "residual", x);
+  const double epsilon = c.attributes().real("epsilon");
+  if (!(epsilon > 0 && epsilon < 1)) c.fail(cat("epsilon = ", epsilon, ": must be between 0 and 1"));
+  check_activation(c);
+  return x;
+}
+
+Types infer_batch_norm(const InferContext& c) {
+  const ValueType& x = check_inputs(c);
+  real_in(c, "momentum", 0, 1);
+  const ValueType channels = plain({x.shape[0]});
+  return {x, channels, channels, channels};
+}
+
+Types infer_inference(const InferContext& c) { return {check_inputs(c)}; }
+
+Types infer_gradient(const InferContext& c) {
+  const ValueType& dz = want_batched(c, 0, "gradient", "[N, channels, ...]");
+  want_type(c, 1, "input", dz);
+  const ValueType channels = plain({dz.shape.dim(0)});
+  const char* const roles[] = {"scale", "mean", "inverse deviation"};
+  for (int i = 0; i < 3; ++i) want_type(c, i + 2, roles[i], channels);
+  return {dz, channels, channels};
+}
+
+void derive_batch_norm(Derivation& d) {
+  if (d.output_gradient() == kNoValue) return;
+  const ValueId dz = through_activation(d);
+  if (d.wants(0) || d.wants(1) || d.wants(2)) {
+    const int32_t index = d.emit_node("batch_norm_gradient", {dz, d.input(0), d.input(1), d.output(1), d.output(2)});
+    const std::vector<ValueId> gradients = d.graph().nodes[static_cast<size_t>(index)].outputs;
+    for (int i = 0; i < 3; ++i) {
+      if (d.wants(i)) d.set(i, gradients[static_cast<size_t>(i)]);
+    }
+  }
+  if (d.count() == 6 && d.wants(5)) d.set(5, dz);
+}
+
+// Statistics are constants here, so y is linear in x and in the parameters, and the operation itself, with parts of it
+// put to 0 or 1, is its derivative.
+void derive_inference(Derivation& d) {
+  const ValueId x = d.input(0), gamma = d.input(1), mean = d.input(3), variance = d.input(4);
+  const Attributes linear = {{"activation", std::string("none")}, {"epsilon", d.attributes().real("epsilon")}};
+  const ValueId dz = through_activation(d);
+  const ValueId zero = d.wants(0) || d.wants(1) ? d.emit("scale", {gamma}, {{"factor", 0.0}}) : kNoValue;
+  if (d.wants(0)) d.set(0, d.emit("batch_norm_inference", {dz, gamma, zero, zero, variance}, linear));
+  if (d.wants(1)) {
+    const ValueId one = d.emit("add_scalar", {zero}, {{"value", 1.0}});
+    const ValueId normalised = d.emit("batch_norm_inference", {x, one, zero, mean, variance}, linear);
+    d.set(1, d.emit("channel_sum", {d.emit("mul", {dz, normalised})}));
+  }
+  if (d.wants(2)) d.set(2, d.emit("channel_sum", {dz}));
+  if (d.count() == 6 && d.wants(5)) d.set(5, dz);
+}
+
+// The batch's statistics have no reader in an evaluation graph: their values are left without a producer.
+void evaluate_batch_norm(Graph& graph, int32_t index) {
+  Node& node = graph.nodes[static_cast<size_t>(index)];
+  const Attributes attributes = node.attributes;
+  for (size_t i = 1; i < node.outputs.size(); ++i) graph.value(node.outputs[i]).producer = -1;
+  node.outputs.resize(1);
+  node.op = &op("batch_norm_inference");
+  node.attributes = {{"activation", attributes.text("activation")}, {"epsilon", attributes.real("epsilon")}};
+}
+
+}  // namespace
+
+std::span<const OpInfo> norm_ops() {
+  static const std::vector<OpInfo> ops = {
+      {.name = "batch_norm",
+       .minimum_inputs = 5,
+       .maximum_inputs = 6,
+       .outputs = 4,
+       .attributes = {{"activation", Kind::text}, {"epsilon", Kind::real}, {"momentum", Kind::real}},
+       .infer = infer_batch_norm,
+       .derive = derive_batch_norm,
+       .backward_reads = Reads::both,
+       .training_only = true,
+       .flops = flops_per_input<7>,
+       .evaluation = evaluate_batch_norm},
+      {.name = "batch_norm_inference",
+       .minimum_inputs = 5,
+       .maximum_inputs = 6,
+       .attributes = {{"activation", Kind::text}, {"epsilon", Kind::real}},
+       .infer = infer_inference,
+       .derive = derive_inference,
+       .backward_reads = Reads::both,
+       .flops = flops_per_input<2>},
+      {.name = "batch_norm_gradient",
+       .minimum_inputs = 5,
+       .maximum_inputs = 5,
+       .outputs = 3,
+       .infer = infer_gradient,
+       .flops = flops_per_input<10>},
+  };
+  return ops;
+}
+
+}  // namespace brisk::graph

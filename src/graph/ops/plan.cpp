@@ -1,0 +1,212 @@
+// Operations that only passes emit: bringing values in and out, seeds of gradients, statistics and the optimizer's
+// walks.
+#include <algorithm>
+
+#include "graph/ops/rules.h"
+
+namespace brisk::graph {
+namespace {
+
+using Home = std::pair<Place, int32_t>;
+
+template <Place kPlace>
+Home in_slot(const Graph&, const Node& node, int) {
+  return {kPlace, static_cast<int32_t>(node.attributes.integer("slot"))};
+}
+
+void check_slot(const InferContext& c) { integer_in(c, "slot", 0, INT32_MAX); }
+
+Types infer_load(const InferContext& c) { return {c.input(0)}; }
+
+Types infer_store(const InferContext& c) {
+  check_slot(c);
+  return {c.input(0)};
+}
+
+Types infer_store_gradient(const InferContext& c) {
+  check_slot(c);
+  want_plain(c, 0, "gradient", "without a batch");
+  return {c.input(0)};
+}
+
+Types infer_total(const InferContext& c) {
+  check_slot(c);
+  want_batched(c, 0, "term", "[N]", 0);
+  if (c.count() == 2) want_batched(c, 1, "row weight", "[N]", 0);
+  return {plain({2})};
+}
+
+Types infer_seed_rows(const InferContext& c) {
+  want_plain(c, 0, "seed", "a scalar", 0);
+  return {want_batched(c, 1, "term", "[N]", 0)};
+}
+
+Types infer_seed_count(const InferContext& c) {
+  want_batched(c, 0, "row weight", "[N]", 0);
+  return {plain({})};
+}
+
+Types infer_gradient_stats(const InferContext& c) {
+  want_plain(c, 0, "ratio", "a scalar", 0);
+  for (int i = 1; i < c.count(); ++i) want_plain(c, i, "gradient", "without a batch");
+  return {plain({2})};
+}
+
+// A walk's inputs: scalars, `stats` [2], then for each parameter the parameter, its gradient and its moments.
+struct Walk {
+  int scalars = 0;
+  int moments = 0;
+  int stride() const { return 2 + moments; }
+  int first() const { return scalars + 1; }
+  int parameters(const Node& node) const { return (static_cast<int>(node.inputs.size()) - first()) / stride(); }
+};
+
+Walk sgd_walk(const Attributes& attributes) { return {3, attributes.real("momentum") != 0 ? 1 : 0}; }
+Walk adam_walk(const Attributes&) { return {4, 2}; }
+
+// Outputs: all new parameters, then all new first moments, then all new second moments.
+Types infer_walk(const InferContext& c, const Walk& walk) {
+  for (int i = 0; i < walk.scalars; ++i) want_plain(c, i, "rate, ratio and the like", "a scalar", 0);
+  want_type(c, walk.scalars, "stats", plain({2}));
+  const int rest = c.count() - walk.first();
+  if (rest <= 0 || rest % walk.stride() != 0) {
+    c.fail(cat(rest, " inputs after the statistics: must be ", walk.stride(), " for each parameter"));
+  }
+  const int count = rest / walk.stride();
+  for (const char* name : {"rate_scale", "weight_decay"}) {
+    const size_t have = c.attributes().reals(name).size();
+    if (static_cast<int>(have) != count) c.fail(cat(name, " has ", have, " numbers for ", count, " parameters"));
+  }
+  const char* const roles[] = {"parameter", "gradient", "first moment", "second moment"};
+  Types types;
+  for (int p = 0; p < count; ++p) {
+    const int at = walk.first() + p * walk.stride();
+    const ValueType type = want_plain(c, at, "parameter", "without a batch");
+    for (int k = 1; k < walk.stride(); ++k) want_type(c, at + k, roles[k], type);
+    types.push_back(type);
+  }
+  const Types parameters = types;
+  for (int k = 0; k < walk.moments; ++k) types.insert(types.end(), parameters.begin(), parameters.end());
+  return types;
+}
+
+// An output lives where the input that it replaces does.
+Home walk_place(const Graph& graph, const Node& node, const Walk& walk, int output) {
+  const int count = walk.parameters(node);
+  const int kind = output / count;  // 0: parameter, then the moments, which stand behind the gradient
+  const int at = walk.first() + output % count * walk.stride() + (kind == 0 ? 0 : kind + 1);
+  const Value& replaced = graph.value(node.inputs[static_cast<size_t>(at)]);
+  constexpr Place kPlaces[] = {Place::parameter, Place::moment1, Place::moment2};
+  return {kPlaces[kind], replaced.slot};
+}
+
+Types infer_commit(const InferContext& c) {
+  real_in(c, "momentum", 0, 1);
+  const ValueType mean = want_plain(c, 0, "batch mean", "[channels]", 1);
+  const char* const roles[] = {"batch mean", "batch variance", "running mean", "running variance"};
+  for (int i = 1; i < 4; ++i) want_type(c, i, roles[i], mean);
+  return {mean, mean};
+}
+
+template <int kOperations>
+double per_parameter_flops(const Graph& graph, const Node& node) {
+  double elements = 0;
+  for (const ValueId id : node.outputs) {
+    if (graph.value(id).place == Place::parameter) elements += static_cast<double>(graph.type(id).elements());
+  }
+  return kOperations * elements;
+}
+
+// A sum of squares: a multiply-add and a test an element.
+double stats_flops(const Graph& graph, const Node& node) {
+  double elements = 0;
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    elements += static_cast<double>(graph.type(node.inputs[i]).elements());
+  return 3 * elements;
+}
+
+std::vector<OpInfo> movers() {
+  return {
+      {.name = "load",
+       .infer = infer_load,
+       .derive = [](Derivation& d) { d.set(0, d.output_gradient()); },
+       .flops = no_flops},
+      {.name = "store",
+       .attributes = {{"slot", Kind::integer}},
+       .infer = infer_store,
+       .flops = no_flops,
+       .place = in_slot<Place::output>},
+      {.name = "store_gradient",
+       .attributes = {{"slot", Kind::integer}},
+       .infer = infer_store_gradient,
+       .place = in_slot<Place::gradient>},
+      {.name = "total",
+       .maximum_inputs = 2,
+       .attributes = {{"slot", Kind::integer}},
+       .infer = infer_total,
+       .flops = flops_per_input<2>,
+       .place = in_slot<Place::totals>},
+      {.name = "seed_rows", .minimum_inputs = 2, .maximum_inputs = 2, .infer = infer_seed_rows, .flops = no_flops},
+      {.name = "seed_count",
+       .attributes = {{"factor", Kind::real}},
+       .infer = infer_seed_count,
+       .flops = flops_per_input<1>},
+  };
+}
+
+std::vector<OpInfo> updates() {
+  return {
+      {.name = "gradient_stats",
+       .minimum_inputs = 2,
+       .maximum_inputs = -1,
+       .infer = infer_gradient_stats,
+       .flops = stats_flops},
+      {.name = "sgd_walk",
+       .minimum_inputs = 6,
+       .maximum_inputs = -1,
+       .outputs = -1,
+       .attributes = {{"dampening", Kind::real},
+                      {"momentum", Kind::real},
+                      {"nesterov", Kind::flag},
+                      {"rate_scale", Kind::reals},
+                      {"weight_decay", Kind::reals}},
+       .infer = [](const InferContext& c) { return infer_walk(c, sgd_walk(c.attributes())); },
+       .flops = per_parameter_flops<8>,
+       .place = [](const Graph& g, const Node& n, int i) { return walk_place(g, n, sgd_walk(n.attributes), i); }},
+      {.name = "adam_walk",
+       .minimum_inputs = 9,
+       .maximum_inputs = -1,
+       .outputs = -1,
+       .attributes = {{"beta1", Kind::real},
+                      {"beta2", Kind::real},
+                      {"decoupled", Kind::flag},
+                      {"epsilon", Kind::real},
+                      {"rate_scale", Kind::reals},
+                      {"weight_decay", Kind::reals}},
+       .infer = [](const InferContext& c) { return infer_walk(c, adam_walk(c.attributes())); },
+       .flops = per_parameter_flops<16>,
+       .place = [](const Graph& g, const Node& n, int i) { return walk_place(g, n, adam_walk(n.attributes), i); }},
+      {.name = "batch_norm_commit",
+       .minimum_inputs = 4,
+       .maximum_inputs = 4,
+       .outputs = 2,
+       .attributes = {{"momentum", Kind::real}},
+       .infer = infer_commit,
+       .place = [](const Graph& g, const Node& n,
+                   int i) { return Home(Place::buffer, g.value(n.inputs[static_cast<size_t>(i) + 2]).slot); }},
+  };
+}
+
+}  // namespace
+
+std::span<const OpInfo> plan_ops() {
+  static const std::vector<OpInfo> ops = [] {
+    std::vector<OpInfo> all = movers();
+    const std::vector<OpInfo> rest = updates();
+    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+  }();
+  return ops;
+}
+
+}  // namespace brisk::graph

@@ -1,0 +1,101 @@
+// Pooling over [N, channels, height, width].
+#include "graph/ops/rules.h"
+
+namespace brisk::graph {
+namespace {
+
+constexpr const char* kImage = "[N, channels, height, width]";
+
+// Padding of more than half a kernel would make windows that see no element at all.
+Window window_of(const InferContext& c) {
+  const Window window{pair_of(c, "kernel", 1), pair_of(c, "stride", 1), pair_of(c, "padding", 0)};
+  for (size_t i = 0; i < 2; ++i) {
+    if (window.padding[i] > window.kernel[i] / 2) {
+      c.fail(cat("padding = ", window.padding[i], ": must be at most half of the kernel ", window.kernel[i]));
+    }
+  }
+  return window;
+}
+
+// Indices of elements are i32.
+void check_indices(const InferContext& c, const Shape& input) {
+  c.require(input[1] <= INT32_MAX / input[2], cat("an image of ", input[1], " x ", input[2], " is too large"));
+}
+
+Types infer_max(const InferContext& c) {
+  const ValueType& x = want_batched(c, 0, "input", kImage, 3);
+  check_indices(c, x.shape);
+  const Shape out = window_output(c, window_of(c), x.shape, x.shape[0]);
+  return {batched(x.rows, out), batched(x.rows, out, DType::i32)};
+}
+
+Types infer_avg(const InferContext& c) {
+  const ValueType& x = want_batched(c, 0, "input", kImage, 3);
+  return {batched(x.rows, window_output(c, window_of(c), x.shape, x.shape[0]))};
+}
+
+Types infer_avg_gradient(const InferContext& c) {
+  const Shape input = sizes_of(c, "input", 3);
+  const ValueType& dy = want_batched(c, 0, "gradient", kImage, 3);
+  want_type(c, 0, "gradient", batched(dy.rows, window_output(c, window_of(c), input, input[0])));
+  return {batched(dy.rows, input)};
+}
+
+Types infer_max_gradient(const InferContext& c) {
+  const Types types = infer_avg_gradient(c);
+  check_indices(c, types[0].shape);
+  const ValueType& dy = c.input(0);
+  want_type(c, 1, "index", batched(dy.rows, dy.shape, DType::i32));
+  return types;
+}
+
+Attributes gradient_attributes(const Derivation& d) {
+  const Shape& input = d.type(d.input(0)).shape;
+  Attributes attributes = d.attributes();
+  attributes.set("input", std::vector<int64_t>(input.begin(), input.end()));
+  return attributes;
+}
+
+void derive_max(Derivation& d) {
+  if (!d.wants(0) || d.output_gradient() == kNoValue) return;
+  d.set(0, d.emit("max_pool2d_gradient", {d.output_gradient(), d.output(1)}, gradient_attributes(d)));
+}
+
+void derive_avg(Derivation& d) {
+  if (d.wants(0)) d.set(0, d.emit("avg_pool2d_gradient", {d.output_gradient()}, gradient_attributes(d)));
+}
+
+// One operation a tap.
+double pool_flops(const Graph& graph, const Node& node) {
+  const std::vector<int64_t>& kernel = node.attributes.integers("kernel");
+  return static_cast<double>(graph.type(node.outputs[0]).elements()) * static_cast<double>(kernel[0] * kernel[1]);
+}
+
+}  // namespace
+
+std::span<const OpInfo> pool_ops() {
+  const std::vector<AttributeInfo> forward = {
+      {"kernel", Kind::integers}, {"padding", Kind::integers}, {"stride", Kind::integers}};
+  const std::vector<AttributeInfo> backward = {
+      {"input", Kind::integers}, {"kernel", Kind::integers}, {"padding", Kind::integers}, {"stride", Kind::integers}};
+  static const std::vector<OpInfo> ops = {
+      {.name = "max_pool2d",
+       .outputs = 2,
+       .attributes = forward,
+       .infer = infer_max,
+       .derive = derive_max,
+       .backward_reads = Reads::outputs,
+       .flops = pool_flops},
+      {.name = "max_pool2d_gradient",
+       .minimum_inputs = 2,
+       .maximum_inputs = 2,
+       .attributes = backward,
+       .infer = infer_max_gradient,
+       .flops = flops_per_input<1>},
+      {.name = "avg_pool2d", .attributes = forward, .infer = infer_avg, .derive = derive_avg, .flops = pool_flops},
+      {.name = "avg_pool2d_gradient", .attributes = backward, .infer = infer_avg_gradient, .flops = flops_per_input<1>},
+  };
+  return ops;
+}
+
+}  // namespace brisk::graph

@@ -1,0 +1,123 @@
+// Sums and means over axes of a sample, their derivative, and the sum over the batch.
+#include <algorithm>
+
+#include "graph/ops/rules.h"
+
+namespace brisk::graph {
+namespace {
+
+// Sorted axes, each once, among `rank` dimensions.
+const std::vector<int64_t>& axes_of(const InferContext& c, int rank) {
+  const std::vector<int64_t>& axes = c.attributes().integers("axes");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 0 || axes[i] >= rank) {
+      c.fail(cat("axis ", axes[i], " is not one of the ", rank, " dimensions of a sample of ", c.describe(0)));
+    }
+    if (i > 0 && axes[i] <= axes[i - 1]) c.fail("axes must be ascending and each named once");
+  }
+  return axes;
+}
+
+bool contains(const std::vector<int64_t>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+Types infer_reduce(const InferContext& c) {
+  const ValueType& x = want_f32(c, 0);
+  const std::vector<int64_t>& axes = axes_of(c, x.shape.rank());
+  Shape out;
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (!contains(axes, i)) out.append(x.shape[i]);
+    if (contains(axes, i) && c.attributes().flag("keep")) out.append(1);
+  }
+  return {{DType::f32, x.rows, out}};
+}
+
+ValueId expanded(Derivation& d, ValueId gradient) {
+  const Shape shape = d.type(d.input(0)).shape;
+  const bool keep = d.attributes().flag("keep");
+  const std::vector<int64_t> axes = keep ? std::vector<int64_t>{} : d.attributes().integers("axes");
+  return d.emit("expand", {gradient}, {{"axes", axes}, {"shape", std::vector<int64_t>(shape.begin(), shape.end())}});
+}
+
+void derive_sum(Derivation& d) {
+  if (d.wants(0)) d.set(0, expanded(d, d.output_gradient()));
+}
+
+void derive_mean(Derivation& d) {
+  if (!d.wants(0)) return;
+  const Shape& shape = d.type(d.input(0)).shape;
+  double count = 1;
+  for (const int64_t axis : d.attributes().integers("axes"))
+    count *= static_cast<double>(shape[static_cast<int>(axis)]);
+  d.set(0, expanded(d, d.emit("scale", {d.output_gradient()}, {{"factor", 1 / count}})));
+}
+
+// x with single elements put in where `axes` say: the rank of `shape`.
+Shape with_axes(const Shape& x, const std::vector<int64_t>& axes, int rank) {
+  Shape out;
+  for (int i = 0, from = 0; i < rank; ++i) out.append(contains(axes, i) ? 1 : x[from++]);
+  return out;
+}
+
+Types infer_expand(const InferContext& c) {
+  const ValueType& x = want_f32(c, 0);
+  const Shape shape = sizes_of(c, "shape");
+  const std::vector<int64_t>& axes = axes_of(c, shape.rank());
+  if (x.shape.rank() + static_cast<int>(axes.size()) != shape.rank()) {
+    c.fail(cat("shape ", shape, " must have the dimensions of ", c.describe(0), " and ", axes.size(), " axes"));
+  }
+  const Shape from = with_axes(x.shape, axes, shape.rank());
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (from[i] != 1 && from[i] != shape[i]) {
+      c.fail(cat("dimension ", i, " of ", shape, " must be ", from[i], ", as in ", c.describe(0)));
+    }
+  }
+  return {{DType::f32, x.rows, shape}};
+}
+
+void derive_expand(Derivation& d) {
+  if (!d.wants(0)) return;
+  const Shape x = d.type(d.input(0)).shape, shape = d.type(d.output()).shape;
+  const std::vector<int64_t> inserted = d.attributes().integers("axes");
+  const Shape from = with_axes(x, inserted, shape.rank());
+  std::vector<int64_t> repeated;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (contains(inserted, i) || from[i] != shape[i]) repeated.push_back(i);
+  }
+  const bool keep = repeated != inserted;
+  ValueId dx = d.emit("reduce_sum", {d.output_gradient()}, {{"axes", repeated}, {"keep", keep}});
+  if (keep && !inserted.empty()) {
+    const int64_t rows = d.type(dx).rows;
+    dx = d.emit("reshape", {dx}, {{"rows", rows}, {"shape", std::vector<int64_t>(x.begin(), x.end())}});
+  }
+  d.set(0, dx);
+}
+
+Types infer_batch_sum(const InferContext& c) { return {plain(want_batched(c, 0, "input", "[N, ...]").shape)}; }
+
+}  // namespace
+
+std::span<const OpInfo> reduce_ops() {
+  static const std::vector<OpInfo> ops = {
+      {.name = "reduce_sum",
+       .attributes = {{"axes", Kind::integers}, {"keep", Kind::flag}},
+       .infer = infer_reduce,
+       .derive = derive_sum,
+       .flops = flops_per_input<1>},
+      {.name = "reduce_mean",
+       .attributes = {{"axes", Kind::integers}, {"keep", Kind::flag}},
+       .infer = infer_reduce,
+       .derive = derive_mean,
+       .flops = flops_per_input<1>},
+      {.name = "expand",
+       .attributes = {{"axes", Kind::integers}, {"shape", Kind::integers}},
+       .infer = infer_expand,
+       .derive = derive_expand,
+       .flops = no_flops},
+      {.name = "batch_sum", .infer = infer_batch_sum, .flops = flops_per_input<1>},
+  };
+  return ops;
+}
+
+}  // namespace brisk::graph

@@ -1,0 +1,52 @@
+// Softmax and its logarithm over one axis of a sample.
+#include "graph/ops/rules.h"
+
+namespace brisk::graph {
+namespace {
+
+Types infer_softmax(const InferContext& c) {
+  const ValueType& x = want_f32(c, 0);
+  axis_of(c, x);
+  return {x};
+}
+
+Types infer_gradient(const InferContext& c) {
+  const ValueType& dy = want_f32(c, 0, "gradient");
+  want_type(c, 1, "output", dy);
+  axis_of(c, dy);
+  return {dy};
+}
+
+void derive_softmax(Derivation& d) {
+  if (!d.wants(0)) return;
+  const std::string gradient = std::string(d.node().op->name) + "_gradient";
+  d.set(0, d.emit(gradient, {d.output_gradient(), d.output()}, d.attributes()));
+}
+
+OpInfo forward(std::string_view name) {
+  return {.name = name,
+          .attributes = {{"axis", Kind::integer}},
+          .infer = infer_softmax,
+          .derive = derive_softmax,
+          .backward_reads = Reads::outputs,
+          .flops = flops_per_input<5>};
+}
+
+OpInfo gradient(std::string_view name) {
+  return {.name = name,
+          .minimum_inputs = 2,
+          .maximum_inputs = 2,
+          .attributes = {{"axis", Kind::integer}},
+          .infer = infer_gradient,
+          .flops = flops_per_input<4>};
+}
+
+}  // namespace
+
+std::span<const OpInfo> softmax_ops() {
+  static const std::vector<OpInfo> ops = {forward("softmax"), forward("log_softmax"), gradient("softmax_gradient"),
+                                          gradient("log_softmax_gradient")};
+  return ops;
+}
+
+}  // namespace brisk::graph
