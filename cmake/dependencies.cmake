@@ -8,12 +8,18 @@ find_package(spdlog REQUIRED)
 # spdlog and fmt as headers, compiled into the library with hidden visibility: a program that uses spdlog itself keeps a
 # registry of its own, and no libspdlog or libfmt is needed where the program runs.
 add_library(brisk_private INTERFACE)
-target_include_directories(brisk_private SYSTEM INTERFACE
-  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>
-  $<TARGET_PROPERTY:nlohmann_json::nlohmann_json,INTERFACE_INCLUDE_DIRECTORIES>
-  ${ZLIB_INCLUDE_DIRS})
-target_compile_definitions(brisk_private INTERFACE
-  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_COMPILE_DEFINITIONS> FMT_HEADER_ONLY=1)
+target_compile_definitions(brisk_private INTERFACE FMT_HEADER_ONLY=1)
+foreach(target IN ITEMS spdlog::spdlog_header_only fmt::fmt-header-only nlohmann_json::nlohmann_json)
+  if(TARGET ${target})
+    get_target_property(folders ${target} INTERFACE_INCLUDE_DIRECTORIES)
+    get_target_property(definitions ${target} INTERFACE_COMPILE_DEFINITIONS)
+    target_include_directories(brisk_private SYSTEM INTERFACE ${folders})
+    if(definitions)
+      target_compile_definitions(brisk_private INTERFACE ${definitions})
+    endif()
+  endif()
+endforeach()
+target_include_directories(brisk_private SYSTEM INTERFACE ${ZLIB_INCLUDE_DIRS})
 
 # oneDNN's own CMake package also asks for OpenCL and sets variables of its caller, so the two files are looked up here.
 set(BRISK_HAVE_ONEDNN OFF)

@@ -29,5 +29,6 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 # The prefix as seen from the file's own folder, so that an installed tree may be moved.
 file(RELATIVE_PATH brisk_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" brisk_pc_up "${brisk_pc_up}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/brisk.pc.in" "${PROJECT_BINARY_DIR}/brisk.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/brisk.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

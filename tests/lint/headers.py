@@ -97,7 +97,7 @@ def main(arguments):
         return lint.main(check, PLANTED, CLEAN, arguments)
     if arguments[1] == "--self-check":
         with lint.tempfile.TemporaryDirectory() as tree:
-            heavy = "".join(f"struct S{i} {{}}; inline auto f{i}() {{ return std::vector<S{i}>(3); }}\n" for i in range(150))
+            heavy = "".join(f"struct S{i} {{}}; inline auto f{i}() {{ return std::vector<S{i}>(3); }}\n" for i in range(400))
             lint.write(tree, {"include/brisk/brisk.h": "#include <vector>\n" + heavy})
             return 0 if cost(tree) > 2 else 1
     return 0 if cost(arguments[1]) <= 2 else 1
