@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -73,8 +74,8 @@ Network read_network(const json& from) {
   return network;
 }
 
-Run read_run(const TensorFile& file, const std::string& prefix, uint64_t seed) {
-  Run run;
+Trajectory read_run(const TensorFile& file, const std::string& prefix, uint64_t seed) {
+  Trajectory run;
   run.seed = seed;
   run.first = file.read(prefix + "first");
   run.last = file.read(prefix + "last");

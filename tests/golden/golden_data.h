@@ -42,7 +42,7 @@ struct Deviation {
 };
 
 // One trajectory in double precision.
-struct Run {
+struct Trajectory {
   uint64_t seed = 0;
   std::vector<double> first;   // sampled parameters after one update
   std::vector<double> last;    // ... after all
@@ -55,8 +55,8 @@ struct Trajectories {
   int64_t batch = 0;
   int64_t classes = 0;
   std::map<std::string, Network> networks;
-  std::map<std::string, std::map<std::string, std::vector<Run>>> runs;  // [network][optimizer]
-  int64_t quota = 0;                                                    // largest number of samples of a parameter
+  std::map<std::string, std::map<std::string, std::vector<Trajectory>>> runs;  // [network][optimizer]
+  int64_t quota = 0;  // largest number of samples of a parameter
   int64_t updates = 0;
 
   // Initial values in module order.

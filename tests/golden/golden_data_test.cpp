@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace brisk::golden {
 namespace {
@@ -38,7 +41,7 @@ TEST(GoldenFiles, TrajectoriesAreWhole) {
     ASSERT_EQ(by_optimizer.size(), 2u) << network;
     for (const auto& [optimizer, runs] : by_optimizer) {
       ASSERT_EQ(runs.size(), 3u) << network << " " << optimizer;
-      for (const Run& run : runs) {
+      for (const Trajectory& run : runs) {
         const std::vector<double> start = all.sample(all.initial(network, run.seed));
         EXPECT_EQ(run.losses.size(), static_cast<size_t>(all.updates));
         EXPECT_EQ(run.first.size(), start.size());
