@@ -7,8 +7,8 @@ import lint
 
 # Written so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
-MACHINE = re.compile(r"(?<![\w.$}/-])/(wor" r"k|hom" r"e|roo" r"t)/\w")
-TEMPORARY = re.compile(r"(?<![\w.$}/-])/tm" r"p/")
+MACHINE = re.compile(r"(?<![\w.$}/-])/wor" r"k/\w")
+USUAL = re.compile(r"(?<![\w.$}/-])/(tm" r"p|hom" r"e|roo" r"t)/")
 CONFLICT = re.compile(r"^(<{7}|>{7}|={7})( |$)")
 TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".md", ".txt", ".cmake", ".in", ".yml", ".json", ".tsv")
 TOP = {"CMakeLists.txt", "README.md", "LICENSE", "include", "src", "kernels", "tests", "benchmarks", "examples", "cmake"}
@@ -16,13 +16,14 @@ MADE_BY_USE = ("build", "runs")
 FOLDERS = ("include", "src", "kernels", "tests", "benchmarks", "examples", "cmake")
 
 
-def check_line(line, may_use_temporary):
+def check_line(line, is_test):
+    """Tests may use a temporary folder and made-up paths."""
     if UNFINISHED.search(line):
         yield "unfinished work is done or left out, not marked"
     if MACHINE.search(line):
         yield "a path of one machine"
-    if TEMPORARY.search(line) and not may_use_temporary:
-        yield "a fixed place for temporary files; ask for one"
+    if USUAL.search(line) and not is_test:
+        yield "a fixed folder; ask for a temporary one, or take the user's"
     if CONFLICT.match(line):
         yield "a merge conflict"
     if line != line.rstrip() and line.strip():
@@ -56,7 +57,7 @@ CLEAN = {
 PLANTED = [
     ({"src/core/b.cpp": "\n// TO" "DO: later\n"}, ["src/core/b.cpp:2", "unfinished"]),
     ({"tests/core/b_test.cpp": "// FIX" "ME\n"}, ["unfinished"]),
-    ({"src/core/b.cpp": 'open("/tm' 'p/x");\n'}, ["temporary"]),
+    ({"src/core/b.cpp": 'open("/tm' 'p/x");\n'}, ["fixed folder"]),
     ({"README.md": "see /wor" "k/main\n"}, ["README.md:1", "one machine"]),
     ({"src/core/b.cpp": "int a; \n"}, ["white space"]),
     ({"src/core/b.cpp": "<<<<<<< HEAD\n"}, ["conflict"]),
