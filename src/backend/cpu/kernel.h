@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
 /// The first error that a kernel met; gates the update. Written by the winner of `kind`'s compare-exchange.
 struct Status {
@@ -42,4 +42,4 @@ struct Operands {
 /// Runs units [first, last). Units of one phase may run in any order on any worker; phases run one after another.
 using PhaseFunction = void (*)(const void* parameters, const Operands& operands, int64_t first, int64_t last);
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

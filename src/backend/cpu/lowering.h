@@ -12,7 +12,7 @@
 #include "backend/cpu/kernel.h"
 #include "graph/graph.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
 /// Instruction sets that the kernels are compiled for; lanes = floats of a vector = samples of a block.
 enum class Isa : uint8_t { avx2, avx512 };
@@ -75,4 +75,4 @@ std::span<const Implementation> implementations();
 /// True when the node's output 0 may share the storage of input i (same size, read before it is written, element by element).
 bool may_run_in_place(const Call& call, int input);
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/kernel.h"
 
-/// Declares the phase function `function` in brisk::cpu::avx2 and brisk::cpu::avx512. Use inside namespace brisk::cpu.
+/// Declares the phase function `function` in brisk::backend::cpu::avx2 and brisk::backend::cpu::avx512. Use inside namespace brisk::backend::cpu.
 #define BRISK_DECLARE_PHASE(function)                                                           \
   namespace avx2 {                                                                              \
   void function(const void* parameters, const Operands& operands, int64_t first, int64_t last); \
@@ -12,5 +12,5 @@
   void function(const void* parameters, const Operands& operands, int64_t first, int64_t last); \
   }
 
-/// The phase function for a Call's instruction set. Use inside namespace brisk::cpu.
+/// The phase function for a Call's instruction set. Use inside namespace brisk::backend::cpu.
 #define BRISK_PHASE(call, function) ((call).isa == Isa::avx512 ? &avx512::function : &avx2::function)

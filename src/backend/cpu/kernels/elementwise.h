@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/cpu/kernels/isa.h"
+#include "backend/cpu/kernels/declare.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
 enum class Micro : uint8_t {
   copy,
@@ -55,7 +55,7 @@ struct TileStep {
   int32_t a = 0, b = 0, out = 0;  ///< registers
   float constant = 0;             ///< factor, value, delta
   uint64_t key = 0;               ///< dropout's stream
-  int32_t threshold = 0;          ///< dropout keeps an element whose 24-bit word is at least this
+  uint32_t threshold = 0;         ///< dropout keeps an element whose word is at least this
 };
 
 /// Registers: first the sources, then the outputs, then temporaries.
@@ -71,6 +71,6 @@ struct TileProgram {
   int64_t buffers_at = 0;  ///< bytes from the start of scratch, after the table of registers
 };
 
-BRISK_CPU_KERNEL(run_tiles)
+BRISK_DECLARE_PHASE(run_tiles)
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace brisk::cpu::BRISK_ISA {
+namespace brisk::backend::cpu::BRISK_ISA {
 
 void assemble_rows(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& rows = *static_cast<const RowParts*>(parameters);
@@ -28,4 +28,4 @@ void assemble_rows(const void* parameters, const Operands& operands, int64_t fir
   }
 }
 
-}  // namespace brisk::cpu::BRISK_ISA
+}  // namespace brisk::backend::cpu::BRISK_ISA

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/cpu/kernels/isa.h"
+#include "backend/cpu/kernels/declare.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
 /// Bytes [first, first + bytes) of each output row come from `input` (-1: zeros).
 struct RowPart {
@@ -24,6 +24,6 @@ struct RowParts {
   std::vector<RowPart> parts;
 };
 
-BRISK_CPU_KERNEL(assemble_rows)
+BRISK_DECLARE_PHASE(assemble_rows)
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

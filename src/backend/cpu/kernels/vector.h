@@ -36,7 +36,7 @@
 #include "backend/cpu/kernels/vector_avx2.h"
 #endif
 
-namespace brisk::cpu::BRISK_ISA {
+namespace brisk::backend::cpu::BRISK_ISA {
 
 // What follows is made of the operations above, for both instruction sets alike.
 
@@ -73,4 +73,4 @@ BRISK_INLINE float maximum(Vec a) {
   return best;
 }
 
-}  // namespace brisk::cpu::BRISK_ISA
+}  // namespace brisk::backend::cpu::BRISK_ISA

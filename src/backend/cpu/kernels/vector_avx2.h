@@ -1,7 +1,7 @@
 // AVX2 with FMA: 8 lanes. Included by vector.h only; what each operation means is said in vector_avx512.h.
 #pragma once
 
-namespace brisk::cpu::BRISK_ISA {
+namespace brisk::backend::cpu::BRISK_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kAccumulators = 12;
@@ -137,4 +137,4 @@ BRISK_INLINE void transpose(Vec (&r)[kLanes]) {
   }
 }
 
-}  // namespace brisk::cpu::BRISK_ISA
+}  // namespace brisk::backend::cpu::BRISK_ISA

@@ -1,7 +1,7 @@
 // AVX-512: 16 lanes. Included by vector.h only.
 #pragma once
 
-namespace brisk::cpu::BRISK_ISA {
+namespace brisk::backend::cpu::BRISK_ISA {
 
 constexpr int kLanes = 16;
 /// Vectors of accumulators that fit in the registers beside their operands.
@@ -159,4 +159,4 @@ BRISK_INLINE void transpose(Vec (&r)[kLanes]) {
   }
 }
 
-}  // namespace brisk::cpu::BRISK_ISA
+}  // namespace brisk::backend::cpu::BRISK_ISA

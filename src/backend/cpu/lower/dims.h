@@ -6,7 +6,7 @@
 
 #include "backend/cpu/lowering.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
 inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -64,4 +64,4 @@ inline void collapse(std::vector<int64_t>& dims, const std::vector<std::vector<i
   for (auto* s : strides) s->resize(kept);
 }
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

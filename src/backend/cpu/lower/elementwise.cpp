@@ -1,15 +1,15 @@
 // Elementwise ops as tile programs: one node, or a group of nodes.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <unordered_map>
 
 #include "backend/cpu/kernels/elementwise.h"
 #include "backend/cpu/lower/dims.h"
 #include "backend/cpu/lower/lower.h"
+#include "core/philox.h"
 #include "graph/op_table.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 namespace {
 
 using graph::ValueId;
@@ -58,7 +58,8 @@ TileStep make_step(const graph::Node& node) {
     case Micro::dropout: {
       const double rate = node.attributes.real("rate");
       step.key = static_cast<uint64_t>(node.attributes.integer("stream"));
-      step.threshold = static_cast<int32_t>(std::ceil(rate * 0x1p24));
+      // With rate 1 no word is large enough; the factor makes zeros of the one that would be.
+      step.threshold = static_cast<uint32_t>(std::min(bernoulli_threshold(rate), uint64_t{UINT32_MAX}));
       step.constant = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0f;
       break;
     }
@@ -170,7 +171,7 @@ void finish(TileProgram program, Isa isa, Lowering& lowering) {
   for (const TileSource& source : program.sources) buffers += source.kind != TileSource::direct;
   lowering.scratch(program.buffers_at + buffers * kTile * static_cast<int64_t>(sizeof(float)));
   const int64_t units = ceil_divide(program.total, kUnit);
-  lowering.phase(BRISK_CPU_PICK(isa, run_tiles), units, std::move(program));
+  lowering.phase(isa == Isa::avx512 ? &avx512::run_tiles : &avx2::run_tiles, units, std::move(program));
 }
 
 }  // namespace
@@ -224,4 +225,4 @@ void lower_expand(const Call& call, Lowering& lowering) {
   finish(std::move(program), call.isa, lowering);
 }
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu

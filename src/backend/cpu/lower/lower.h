@@ -1,12 +1,52 @@
-// The families of native implementations, one a file in lower/; implementations.cpp puts them in order.
+// Native lowerings, one file a family in lower/; implementations.cpp puts them in order.
 #pragma once
 
 #include "backend/cpu/lowering.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 
-std::span<const Implementation> conv_implementations();
-std::span<const Implementation> linear_implementations();
-std::span<const Implementation> pool_implementations();
+// conv.cpp
+void lower_conv2d(const Call& call, Lowering& lowering);
+void lower_conv2d_input_gradient(const Call& call, Lowering& lowering);
+void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering);
 
-}  // namespace brisk::cpu
+// linear.cpp
+void lower_linear(const Call& call, Lowering& lowering);
+void lower_linear_input_gradient(const Call& call, Lowering& lowering);
+void lower_linear_weight_gradient(const Call& call, Lowering& lowering);
+void lower_bias_add(const Call& call, Lowering& lowering);
+void lower_channel_sum(const Call& call, Lowering& lowering);
+
+// pool.cpp
+void lower_max_pool2d(const Call& call, Lowering& lowering);
+void lower_max_pool2d_gradient(const Call& call, Lowering& lowering);
+void lower_avg_pool2d(const Call& call, Lowering& lowering);
+void lower_avg_pool2d_gradient(const Call& call, Lowering& lowering);
+
+// plan.cpp
+void lower_load(const Call& call, Lowering& lowering);
+void lower_store(const Call& call, Lowering& lowering);
+void lower_total(const Call& call, Lowering& lowering);
+void lower_seed_rows(const Call& call, Lowering& lowering);
+void lower_seed_count(const Call& call, Lowering& lowering);
+void lower_store_gradient(const Call& call, Lowering& lowering);
+
+// reduce.cpp
+void lower_reduce(const Call& call, Lowering& lowering);
+void lower_batch_sum(const Call& call, Lowering& lowering);
+
+// elementwise.cpp
+void lower_elementwise(const Call& call, Lowering& lowering);
+void lower_expand(const Call& call, Lowering& lowering);
+
+// shape.cpp
+void lower_reshape(const Call& call, Lowering& lowering);
+void lower_concat(const Call& call, Lowering& lowering);
+void lower_slice(const Call& call, Lowering& lowering);
+void lower_pad_slice(const Call& call, Lowering& lowering);
+
+// softmax.cpp
+void lower_softmax(const Call& call, Lowering& lowering);
+void lower_softmax_gradient(const Call& call, Lowering& lowering);
+
+}  // namespace brisk::backend::cpu

@@ -5,7 +5,7 @@
 #include "backend/cpu/lower/dims.h"
 #include "backend/cpu/lower/lower.h"
 
-namespace brisk::cpu {
+namespace brisk::backend::cpu {
 namespace {
 
 using graph::ValueType;
@@ -24,7 +24,7 @@ void assemble(const Call& call, RowParts rows, Lowering& lowering) {
   rows.unit = kUnitBytes;
   std::erase_if(rows.parts, [](const RowPart& part) { return part.bytes == 0; });
   const int64_t units = ceil_divide(rows.total, rows.unit);
-  lowering.phase(BRISK_CPU_PICK(call.isa, assemble_rows), units, std::move(rows));
+  lowering.phase(BRISK_PHASE(call, assemble_rows), units, std::move(rows));
 }
 
 }  // namespace
@@ -68,4 +68,4 @@ void lower_pad_slice(const Call& call, Lowering& lowering) {
   assemble(call, std::move(rows), lowering);
 }
 
-}  // namespace brisk::cpu
+}  // namespace brisk::backend::cpu
