@@ -1,11 +1,17 @@
 // Convolution over [N, channels, height, width]; weights are [out channels, kh, kw, in channels / groups].
-#include "graph/ops/rules.h"
+#include "brisk/ops/conv.h"
+
+#include <cmath>
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
 
 constexpr const char* kImage = "[N, channels, height, width]";
 constexpr int64_t kManyGroups = INT32_MAX;
+
+void check_image(const InferContext& c) { want_batched(c, 0, "input", kImage, 3); }
 
 Window window_of(const InferContext& c, Pair kernel) {
   return {kernel, pair_of(c, "stride", 1), pair_of(c, "padding", 0), pair_of(c, "dilation", 1)};
@@ -124,3 +130,35 @@ std::span<const OpInfo> conv_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var conv2d(Var x, Conv2dOptions options, Where where) {
+  using namespace graph;
+  check_integer("conv2d.channels", options.channels, 1, "it counts output channels, for example .channels = 64", where);
+  check_size("conv2d.kernel", options.kernel, 1, "height and width of the window, for example .kernel = 3", where);
+  check_size("conv2d.dilation", options.dilation, 1, "", where);
+  check_size("conv2d.padding", options.padding, 0, "", where);
+  check_size("conv2d.stride", options.stride, 1, "", where);
+  check_integer("conv2d.groups", options.groups, 1, "", where);
+  Layer layer(x, "conv", options.name, where);
+  check_input(x, "conv2d", layer.name(), where, check_image);
+  const int64_t in = Access::type(x).shape[0], per_group = in / options.groups;
+  if (in % options.groups != 0 || options.channels % options.groups != 0) {
+    check_option(false, "conv2d.groups", options.groups,
+                 cat("must divide the ", in, " input channels and the ", options.channels, " output channels"), where);
+  }
+  const Shape shape = {options.channels, options.kernel.height, options.kernel.width, per_group};
+  const double fan_in = static_cast<double>(shape.count() / options.channels);
+  const Init uniform = init::uniform(1 / std::sqrt(fan_in));
+  std::vector<Var> inputs = {x, layer.parameter("weight", shape, uniform, TorchLayout::convolution)};
+  if (options.bias) inputs.push_back(layer.parameter("bias", {options.channels}, uniform, TorchLayout::same));
+  return layer.apply("conv2d", inputs,
+                     {{"activation", std::string("none")},
+                      {"dilation", both(options.dilation)},
+                      {"groups", options.groups},
+                      {"padding", both(options.padding)},
+                      {"stride", both(options.stride)}});
+}
+
+}  // namespace brisk

@@ -1,7 +1,10 @@
 // Element by element: arithmetic that broadcasts as NumPy does over the per-sample shapes, and functions of one value.
-#include <algorithm>
+#include "brisk/ops/elementwise.h"
 
-#include "graph/ops/rules.h"
+#include <algorithm>
+#include <cmath>
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -171,3 +174,50 @@ std::span<const OpInfo> elementwise_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+using graph::apply;
+
+Var relu(Var x, Where where) { return apply("relu", {x}, {}, "relu", where); }
+Var tanh(Var x, Where where) { return apply("tanh", {x}, {}, "tanh", where); }
+Var sigmoid(Var x, Where where) { return apply("sigmoid", {x}, {}, "sigmoid", where); }
+Var exp(Var x, Where where) { return apply("exp", {x}, {}, "exp", where); }
+Var log(Var x, Where where) { return apply("log", {x}, {}, "log", where); }
+
+Var operator+(Var a, Var b) { return apply("add", {a, b}, {}, "add", {}); }
+Var operator-(Var a, Var b) { return apply("sub", {a, b}, {}, "sub", {}); }
+Var operator*(Var a, Var b) { return apply("mul", {a, b}, {}, "mul", {}); }
+Var operator/(Var a, Var b) { return apply("div", {a, b}, {}, "div", {}); }
+Var operator-(Var x) { return x * -1.0; }
+
+namespace {
+
+void check_number(const char* operation, double value) {
+  graph::check_option(std::isfinite(value), operation, value, "must be a finite number", {});
+}
+
+}  // namespace
+
+Var operator+(Var x, double value) {
+  check_number("Var + value: value", value);
+  return apply("add_scalar", {x}, {{"value", value}}, "add", {});
+}
+
+Var operator*(Var x, double value) {
+  check_number("Var * value: value", value);
+  return apply("scale", {x}, {{"factor", value}}, "scale", {});
+}
+
+Var operator/(Var x, double value) {
+  check_number("Var / value: value", value);
+  graph::check_option(value != 0, "Var / value: value", value, "must not be 0", {});
+  return x * (1 / value);
+}
+
+Var operator-(Var x, double value) { return x + -value; }
+Var operator+(double value, Var x) { return x + value; }
+Var operator-(double value, Var x) { return -x + value; }
+Var operator*(double value, Var x) { return x * value; }
+
+}  // namespace brisk

@@ -1,19 +1,27 @@
 // Matrix products over features, weights are [out, in]; bias per channel and its gradient.
-#include <algorithm>
+#include "brisk/ops/linear.h"
 
-#include "graph/ops/rules.h"
+#include <algorithm>
+#include <cmath>
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
 
 constexpr const char* kFeatures = "[N, features]";
 
-Types infer_linear(const InferContext& c) {
+void check_features(const InferContext& c) {
   const ValueType& x = c.input(0);
   if (x.batched() && x.dtype == DType::f32 && x.shape.rank() > 1) {
     c.fail(cat("input must be [N, features], got ", c.describe(0), "; put flatten() between them"));
   }
   want_batched(c, 0, "input", kFeatures, 1);
+}
+
+Types infer_linear(const InferContext& c) {
+  check_features(c);
+  const ValueType& x = c.input(0);
   const ValueType& weight = want_plain(c, 1, "weight", "[out, in]", 2);
   if (weight.shape[1] != x.shape[0]) {
     c.fail(cat("weight ", c.describe(1), " takes ", weight.shape[1], " features, the input has ", x.shape[0], ": ",
@@ -151,3 +159,26 @@ std::span<const OpInfo> linear_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var linear(Var x, int64_t features, LinearOptions options, Where where) {
+  using namespace graph;
+  check_integer("linear.features", features, 1, "it counts outputs, for example linear(x, 10)", where);
+  Layer layer(x, "fc", options.name, where);
+  check_input(x, "linear", layer.name(), where, check_features);
+  const int64_t in = Access::type(x).shape[0];
+  const Init uniform = init::uniform(1 / std::sqrt(static_cast<double>(in)));
+  std::vector<Var> inputs = {x, layer.parameter("weight", {features, in}, uniform, TorchLayout::same)};
+  if (options.bias) inputs.push_back(layer.parameter("bias", {features}, uniform, TorchLayout::same));
+  return layer.apply("linear", inputs, {{"activation", std::string("none")}});
+}
+
+Var bias_add(Var x, Var bias, Where where) { return graph::apply("bias_add", {x, bias}, {}, "bias", where); }
+
+Var matmul(Var a, Var b, MatmulOptions options, Where where) {
+  return graph::apply("matmul", {a, b}, {{"transpose_a", options.transpose_a}, {"transpose_b", options.transpose_b}},
+                      "matmul", where);
+}
+
+}  // namespace brisk

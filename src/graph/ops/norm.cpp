@@ -1,13 +1,20 @@
 // Batch normalisation over rows, N and all dimensions of a sample but the first (Ioffe and Szegedy, 2015).
-#include "graph/ops/rules.h"
+#include "brisk/ops/norm.h"
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
 
-// Inputs x, gamma, beta, running mean and variance, and perhaps a residual of x's type.
-const ValueType& check_inputs(const InferContext& c) {
+void check_channels(const InferContext& c) {
   const ValueType& x = want_batched(c, 0, "input", "[N, channels, ...]");
   c.require(x.shape.rank() > 0, cat("input must be [N, channels, ...], got ", c.describe(0)));
+}
+
+// Inputs x, gamma, beta, running mean and variance, and perhaps a residual of x's type.
+const ValueType& check_inputs(const InferContext& c) {
+  check_channels(c);
+  const ValueType& x = c.input(0);
   const ValueType channels = plain({x.shape[0]});
   const char* const roles[] = {"scale", "shift", "running mean", "running variance"};
   for (int i = 0; i < 4; ++i) want_type(c, i + 1, roles[i], channels);
@@ -110,3 +117,26 @@ std::span<const OpInfo> norm_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var batch_norm(Var x, BatchNormOptions options, Where where) {
+  using namespace graph;
+  check_option(options.epsilon > 0 && options.epsilon < 1, "batch_norm.epsilon", options.epsilon,
+               "must be more than 0 and less than 1", where);
+  check_option(options.momentum >= 0 && options.momentum <= 1, "batch_norm.momentum", options.momentum,
+               "must be from 0 to 1; it is the share of the batch in the running statistics, for example 0.1", where);
+  Layer layer(x, "bn", options.name, where);
+  check_input(x, "batch_norm", layer.name(), where, check_channels);
+  const Shape channels = {Access::type(x).shape[0]};
+  // Made one by one: the order of a call's arguments is the compiler's.
+  const Var weight = layer.parameter("weight", channels, init::ones(), TorchLayout::same);
+  const Var bias = layer.parameter("bias", channels, init::zeros(), TorchLayout::same);
+  const Var mean = layer.buffer("running_mean", channels, 0);
+  const Var variance = layer.buffer("running_var", channels, 1);
+  return layer.apply(
+      "batch_norm", {x, weight, bias, mean, variance},
+      {{"activation", std::string("none")}, {"epsilon", options.epsilon}, {"momentum", options.momentum}});
+}
+
+}  // namespace brisk

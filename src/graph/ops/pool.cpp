@@ -1,5 +1,7 @@
 // Pooling over [N, channels, height, width].
-#include "graph/ops/rules.h"
+#include "brisk/ops/pool.h"
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -99,3 +101,39 @@ std::span<const OpInfo> pool_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+namespace {
+
+Var pool(std::string_view op, Var x, const Pool2dOptions& options, Where where) {
+  using namespace graph;
+  const std::string prefix = std::string(op) + ".";
+  check_size(prefix + "kernel", options.kernel, 1, "height and width of the window, for example .kernel = 2", where);
+  check_size(prefix + "stride", options.stride, 0, "0 stands for the kernel", where);
+  const int64_t most[] = {options.kernel.height / 2, options.kernel.width / 2};
+  check_size(prefix + "padding", options.padding, 0, "", where);
+  if (options.padding.height > most[0] || options.padding.width > most[1]) {
+    const std::string value = cat("{", options.padding.height, ", ", options.padding.width, "}");
+    check_option(false, prefix + "padding", value,
+                 cat("must be at most half of the kernel: {", most[0], ", ", most[1], "}"), where);
+  }
+  const Size2 stride = {options.stride.height > 0 ? options.stride.height : options.kernel.height,
+                        options.stride.width > 0 ? options.stride.width : options.kernel.width};
+  return apply(op, {x},
+               {{"kernel", both(options.kernel)}, {"padding", both(options.padding)}, {"stride", both(stride)}}, "pool",
+               where);
+}
+
+}  // namespace
+
+Var max_pool2d(Var x, Pool2dOptions options, Where where) { return pool("max_pool2d", x, options, where); }
+Var avg_pool2d(Var x, Pool2dOptions options, Where where) { return pool("avg_pool2d", x, options, where); }
+
+Var global_avg_pool2d(Var x, Where where) {
+  using namespace graph;
+  check_input(x, "global_avg_pool2d", "", where, [](const InferContext& c) { want_batched(c, 0, "input", kImage, 3); });
+  return apply("reduce_mean", {x}, {{"axes", std::vector<int64_t>{1, 2}}, {"keep", false}}, "pool", where);
+}
+
+}  // namespace brisk

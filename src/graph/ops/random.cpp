@@ -1,5 +1,7 @@
 // Operations that draw random numbers: a pure function of (stream, attempt, sample, element), never of how work is cut.
-#include "graph/ops/rules.h"
+#include "brisk/ops/random.h"
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -37,3 +39,15 @@ std::span<const OpInfo> random_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var dropout(Var x, double rate, DropoutOptions options, Where where) {
+  using namespace graph;
+  check_option(rate >= 0 && rate <= 1, "dropout.rate", rate,
+               "must be from 0 to 1; it is the share of elements set to 0", where);
+  // The stream's key is made of the final name, when the trace ends.
+  return Layer(x, "dropout", options.name, where).apply("dropout", {x}, {{"rate", rate}, {"stream", int64_t{0}}});
+}
+
+}  // namespace brisk

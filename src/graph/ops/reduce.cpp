@@ -1,7 +1,9 @@
 // Sums and means over axes of a sample, their derivative, and the sum over the batch.
+#include "brisk/ops/reduce.h"
+
 #include <algorithm>
 
-#include "graph/ops/rules.h"
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -121,3 +123,28 @@ std::span<const OpInfo> reduce_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+namespace {
+
+Var reduce(std::string_view op, Var x, const ReduceOptions& options, Where where) {
+  using namespace graph;
+  const ValueType& type = Access::type(x);
+  std::vector<int64_t> axes;
+  for (const int64_t axis : options.axes) axes.push_back(sample_axis(x, op, axis, where));
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
+    throw Error(ErrorCode::shape, std::string(op) + ".axes", "name a dimension twice; each may be named once", where);
+  }
+  for (int64_t axis = 0; options.axes.empty() && axis < type.shape.rank(); ++axis) axes.push_back(axis);
+  if (axes.empty()) return x;  // one number a sample
+  return apply(op, {x}, {{"axes", axes}, {"keep", options.keep}}, op.substr(op.find('_') + 1), where);
+}
+
+}  // namespace
+
+Var reduce_sum(Var x, ReduceOptions options, Where where) { return reduce("reduce_sum", x, options, where); }
+Var reduce_mean(Var x, ReduceOptions options, Where where) { return reduce("reduce_mean", x, options, where); }
+
+}  // namespace brisk

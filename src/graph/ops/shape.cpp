@@ -1,5 +1,7 @@
 // Operations that move elements without changing them.
-#include "graph/ops/rules.h"
+#include "brisk/ops/shape.h"
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -116,3 +118,42 @@ std::span<const OpInfo> shape_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var flatten(Var x, Where where) {
+  using namespace graph;
+  const ValueType& type = Access::type(x);
+  return apply("reshape", {x}, {{"rows", type.rows}, {"shape", std::vector<int64_t>{type.shape.count()}}}, "flatten",
+               where);
+}
+
+Var reshape(Var x, std::vector<int64_t> sizes, Where where) {
+  using namespace graph;
+  const ValueType& type = Access::type(x);
+  const Attributes shown = {{"sizes", sizes}};
+  const auto fail = [&](const std::string& message) {
+    throw Error(ErrorCode::shape, "reshape", cat(shown.print(), " for ", type, ": ", message), where);
+  };
+  if (type.batched()) {
+    if (sizes.empty() || sizes[0] != -1) fail("the first size must be -1, which keeps the samples");
+    sizes.erase(sizes.begin());
+  }
+  if (sizes.size() > Shape::kMaximumRank) fail(cat("at most ", Shape::kMaximumRank, " sizes"));
+  for (const int64_t size : sizes) {
+    if (size < 1) fail(type.batched() ? "all sizes but the first must be at least 1" : "sizes must be at least 1");
+  }
+  const int64_t count = shape_of(sizes).count();
+  if (type.elements() % count != 0) fail("the elements do not fit");
+  const int64_t rows = type.batched() ? type.elements() / count : 0;
+  return apply("reshape", {x}, {{"rows", rows}, {"shape", sizes}}, "reshape", where);
+}
+
+Var concat(const std::vector<Var>& values, ConcatOptions options, Where where) {
+  using namespace graph;
+  if (values.empty()) throw Error(ErrorCode::shape, "concat", "needs at least one value", where);
+  const int64_t axis = sample_axis(values[0], "concat", options.axis, where);
+  return apply("concat", values, {{"axis", axis}}, "concat", where);
+}
+
+}  // namespace brisk

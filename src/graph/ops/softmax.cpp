@@ -1,5 +1,7 @@
 // Softmax and its logarithm over one axis of a sample.
-#include "graph/ops/rules.h"
+#include "brisk/ops/softmax.h"
+
+#include "graph/ops/front.h"
 
 namespace brisk::graph {
 namespace {
@@ -50,3 +52,17 @@ std::span<const OpInfo> softmax_ops() {
 }
 
 }  // namespace brisk::graph
+
+namespace brisk {
+
+Var softmax(Var x, SoftmaxOptions options, Where where) {
+  const int64_t axis = graph::sample_axis(x, "softmax", options.axis, where);
+  return graph::apply("softmax", {x}, {{"axis", axis}}, "softmax", where);
+}
+
+Var log_softmax(Var x, SoftmaxOptions options, Where where) {
+  const int64_t axis = graph::sample_axis(x, "log_softmax", options.axis, where);
+  return graph::apply("log_softmax", {x}, {{"axis", axis}}, "log_softmax", where);
+}
+
+}  // namespace brisk

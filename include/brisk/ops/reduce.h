@@ -1,0 +1,21 @@
+// brisk/ops/reduce.h: sums and means over dimensions of a sample.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "brisk/model.h"
+
+namespace brisk {
+
+struct ReduceOptions {
+  std::vector<int64_t> axes{};  ///< N is 0 and cannot be reduced; negative counts from the end; empty: all but N
+  bool keep = false;            ///< keeps the reduced dimensions with size 1
+};
+
+/// Sum or mean over dimensions of each sample, f32. Over the samples a loss reduces (sample_mean), so that windows stay
+/// exact. Throws Error [shape] for an axis that x has not, for N, and for one named twice.
+BRISK_EXPORT Var reduce_sum(Var x, ReduceOptions options = {}, Where where = Where::here());
+BRISK_EXPORT Var reduce_mean(Var x, ReduceOptions options = {}, Where where = Where::here());
+
+}  // namespace brisk

@@ -1,0 +1,30 @@
+// What the families' functions of Vars share: options that name themselves when refused, axes as users count them.
+#pragma once
+
+#include "brisk/ops/size2.h"
+#include "graph/ops/rules.h"
+#include "graph/trace.h"
+
+namespace brisk::graph {
+
+/// Throws Error [option] "<field> = <value>: <allowed>" at the user's line.
+template <class T>
+void check_option(bool right, std::string_view field, const T& value, std::string_view allowed, Where where) {
+  if (!right) throw Error(ErrorCode::option, cat(field, " = ", value), std::string(allowed), where);
+}
+/// An integer in [low, 2^31); meaning: what it is, with an example, for the message.
+void check_integer(std::string_view field, int64_t value, int64_t low, std::string_view meaning, Where where);
+void check_size(std::string_view field, Size2 value, int64_t low, std::string_view meaning, Where where);
+
+inline std::vector<int64_t> both(Size2 size) { return {size.height, size.width}; }
+inline std::vector<int64_t> list(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+/// A rule on the input of a node that is not made yet: `check` sees it as input 0 of an operation with that name.
+void check_input(const Var& x, std::string_view op, const std::string& name, Where where,
+                 void (*check)(const InferContext&));
+
+/// A dimension as the user counts it (N is 0, negative from the end) as one of a sample's. Throws Error [shape] for N
+/// and for those that x has not.
+int64_t sample_axis(const Var& x, std::string_view function, int64_t axis, Where where);
+
+}  // namespace brisk::graph
