@@ -1,0 +1,199 @@
+// Runs a tile program: for each tile, expand the broadcast operands, then one pass over the tile for each step.
+#include "backend/cpu/kernels/elementwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/kernels/math.h"
+#include "backend/cpu/kernels/random.h"
+
+namespace brisk::backend::cpu::BRISK_ISA {
+namespace {
+
+/// f over `count` floats; the last vector may be partial (values without a batch).
+template <class F>
+BRISK_INLINE void map(float* out, const float* a, int64_t count, F f) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(out + i, f(load(a + i)));
+  if (i < count) store_first(out + i, f(load_first(a + i, count - i)), count - i);
+}
+
+template <class F>
+BRISK_INLINE void map(float* out, const float* a, const float* b, int64_t count, F f) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(out + i, f(load(a + i), load(b + i)));
+  if (i < count) store_first(out + i, f(load_first(a + i, count - i), load_first(b + i, count - i)), count - i);
+}
+
+BRISK_INLINE Vec huber(Vec d, Vec delta) {
+  const Vec size = abs(d);
+  return select(size <= delta, set1(0.5f) * d * d, delta * (size - set1(0.5f) * delta));
+}
+
+/// y > 0 passes dy, NaN stays NaN, all else is 0.
+BRISK_INLINE Vec relu_gradient(Vec dy, Vec y) { return select(is_nan(y), y, keep(y > zero(), dy)); }
+
+/// Keeps elements of the tile whose word is at least the threshold, scaled. `at` is the tile's place in the output.
+void dropout(const TileProgram& program, const TileStep& step, const RunState& run, int64_t at, const float* x, float* y,
+             int64_t count) {
+  const Vec factor = set1(step.constant);
+  Ints word[4];
+  int64_t made = -1;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t vector = (at + i) / kLanes;
+    const int64_t element = vector % program.elements;
+    if (element % 4 == 0 || made != vector - 1) {
+      const int64_t sample = run.first_sample + vector / program.elements * kLanes;
+      word[0] = set1_int(static_cast<int32_t>(run.attempt));
+      word[1] = set1_int(static_cast<int32_t>(run.attempt >> 32));
+      word[2] = set1_int(static_cast<int32_t>(sample)) + lane_numbers();
+      word[3] = set1_int(static_cast<int32_t>(element / 4));
+      philox(step.key, word);
+    }
+    made = vector;
+    store(y + i, keep(at_least(word[element % 4], step.threshold), load(x + i) * factor));
+  }
+}
+
+void run_step(const TileProgram& program, const TileStep& step, const RunState* run, int64_t at, float* const* registers,
+              int64_t count) {
+  const float* a = registers[step.a];
+  const float* b = registers[step.b];
+  float* out = registers[step.out];
+  const Vec c = set1(step.constant);
+  switch (step.op) {
+    case Micro::copy:
+      if (out != a) std::memcpy(out, a, static_cast<size_t>(count) * sizeof(float));
+      return;
+    case Micro::add:
+      return map(out, a, b, count, [](Vec x, Vec y) { return x + y; });
+    case Micro::sub:
+      return map(out, a, b, count, [](Vec x, Vec y) { return x - y; });
+    case Micro::mul:
+      return map(out, a, b, count, [](Vec x, Vec y) { return x * y; });
+    case Micro::div:
+      return map(out, a, b, count, [](Vec x, Vec y) { return x / y; });
+    case Micro::relu:
+      return map(out, a, count, [](Vec x) { return relu(x); });
+    case Micro::tanh:
+      return map(out, a, count, [](Vec x) { return tanh(x); });
+    case Micro::sigmoid:
+      return map(out, a, count, [](Vec x) { return sigmoid(x); });
+    case Micro::exp:
+      return map(out, a, count, [](Vec x) { return exp(x); });
+    case Micro::log:
+      return map(out, a, count, [](Vec x) { return log(x); });
+    case Micro::scale:
+      return map(out, a, count, [c](Vec x) { return x * c; });
+    case Micro::add_scalar:
+      return map(out, a, count, [c](Vec x) { return x + c; });
+    case Micro::relu_gradient:
+      return map(out, a, b, count, [](Vec dy, Vec y) { return relu_gradient(dy, y); });
+    case Micro::tanh_gradient:
+      return map(out, a, b, count, [](Vec dy, Vec y) { return dy * fnma(y, y, set1(1.0f)); });
+    case Micro::sigmoid_gradient:
+      return map(out, a, b, count, [](Vec dy, Vec y) { return dy * (y * (set1(1.0f) - y)); });
+    case Micro::huber:
+      return map(out, a, count, [c](Vec d) { return huber(d, c); });
+    case Micro::huber_gradient:
+      return map(out, a, b, count, [c](Vec dy, Vec d) { return dy * max(-c, min(c, d)); });
+    case Micro::dropout:
+      return dropout(program, step, *run, at, a, out, count);
+  }
+}
+
+/// Where element `e` lies in an operand, and how many elements from it on are one step of the last dimension apart.
+struct Place {
+  int64_t offset = 0;
+  int64_t run = 0;
+};
+Place find(const TileProgram& program, const TileSource& source, int64_t e) {
+  Place place;
+  place.run = program.dims.back() - e % program.dims.back();
+  for (size_t i = program.dims.size(); i-- > 0;) {
+    place.offset += e % program.dims[i] * source.strides[i];
+    e /= program.dims[i];
+  }
+  return place;
+}
+
+void fill(float* to, float value, int64_t count) {
+  const Vec v = set1(value);
+  for (int64_t i = 0; i < count; i += kLanes) store(to + i, v);  // buffers are whole vectors
+}
+
+/// A broadcast operand of a batched output: vectors [first, first + count) of it.
+void expand_batched(const TileProgram& program, const TileSource& source, const float* from, float* to, int64_t first,
+                    int64_t count) {
+  const bool in_lanes = source.kind == TileSource::lanes;
+  const int64_t stride = source.strides.back();
+  for (int64_t done = 0; done < count;) {
+    const int64_t block = (first + done) / program.elements;
+    const Place place = find(program, source, (first + done) % program.elements);
+    const int64_t run = std::min(place.run, count - done);
+    float* out = to + done * kLanes;
+    if (in_lanes) {
+      const float* in = from + (block * source.elements + place.offset) * kLanes;
+      for (int64_t i = 0; i < run; ++i) store(out + i * kLanes, load(in + i * stride * kLanes));
+    } else if (stride == 0) {
+      fill(out, from[place.offset], run * kLanes);
+    } else {
+      for (int64_t i = 0; i < run; ++i) store(out + i * kLanes, set1(from[place.offset + i * stride]));
+    }
+    done += run;
+  }
+}
+
+/// A broadcast operand of an output without a batch: elements [first, first + count) of it.
+void expand_plain(const TileProgram& program, const TileSource& source, const float* from, float* to, int64_t first,
+                  int64_t count) {
+  const int64_t stride = source.strides.back();
+  for (int64_t done = 0; done < count;) {
+    const Place place = find(program, source, first + done);
+    const int64_t run = std::min(place.run, count - done);
+    for (int64_t i = 0; i < run; ++i) to[done + i] = from[place.offset + i * stride];
+    done += run;
+  }
+}
+
+}  // namespace
+
+void run_tiles(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& program = *static_cast<const TileProgram*>(parameters);
+  const size_t sources = program.sources.size(), outputs = program.staged.size();
+  auto** registers = reinterpret_cast<float**>(operands.scratch);
+  auto* buffer = reinterpret_cast<float*>(operands.scratch + program.buffers_at);
+  for (int32_t i = 0; i < program.temporaries; ++i, buffer += kTile) {
+    registers[sources + outputs + static_cast<size_t>(i)] = buffer;
+  }
+  for (size_t i = 0; i < sources; ++i) {
+    const TileSource& source = program.sources[i];
+    if (source.kind == TileSource::direct) continue;
+    if (source.kind == TileSource::constant) fill(buffer, operands.input<float>(static_cast<int>(i))[0], kTile);
+    registers[i] = buffer;
+    buffer += kTile;
+  }
+  const int64_t end = std::min(last * kUnit, program.total);
+  for (int64_t at = first * kUnit; at < end; at += kTile) {
+    const int64_t count = std::min(kTile, end - at);
+    for (size_t i = 0; i < sources; ++i) {
+      const TileSource& source = program.sources[i];
+      const float* from = operands.input<float>(static_cast<int>(i));
+      if (source.kind == TileSource::direct) {
+        registers[i] = const_cast<float*>(from + at);
+      } else if (source.kind == TileSource::plain) {
+        expand_plain(program, source, from, registers[i], at, count);
+      } else if (source.kind != TileSource::constant) {
+        expand_batched(program, source, from, registers[i], at / kLanes, count / kLanes);
+      }
+    }
+    for (size_t i = 0; i < outputs; ++i) registers[sources + i] = operands.output<float>(static_cast<int>(i)) + at;
+    for (const TileStep& step : program.steps) run_step(program, step, operands.run, at, registers, count);
+    for (size_t i = 0; i < outputs; ++i) {
+      if (program.staged[i] < 0) continue;
+      std::memcpy(registers[sources + i], registers[program.staged[i]], static_cast<size_t>(count) * sizeof(float));
+    }
+  }
+}
+
+}  // namespace brisk::backend::cpu::BRISK_ISA
