@@ -37,8 +37,8 @@ def run_once(command, threads):
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"failed": str(error)}
     if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        return {"failed": said[-1][:200] if said else f"exit code {done.returncode}"}
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
+        return {"failed": ([line for line in said if "Error" in line] or said)[-1][:200]}
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
@@ -108,9 +108,8 @@ def main():
     if load > 0.3 * (os.cpu_count() or 1):
         print(f"warning: the machine is busy (load {load:.1f}); the numbers below are worth little", file=sys.stderr)
     machine = {"cores": os.cpu_count(), "load": load, "processor": processor(), "system": platform.platform()}
-    print(
-        f"{chosen.network}, {machine['processor']}, {chosen.threads} threads, rounds: {chosen.rounds} of {chosen.seconds} s"
-    )
+    print(f"{chosen.network}, {machine['processor']}, {chosen.threads} threads")
+    print(f"{chosen.rounds} rounds of {chosen.seconds} s a contestant, medians")
     print(f"{'batch':>6s}  {'who':16s}{'median ms':>10s}{'best ms':>10s}{'samples/s':>14s}")
     rows = []
     for batch in [int(b) for b in chosen.batches.split(",")]:
