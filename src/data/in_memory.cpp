@@ -1,0 +1,177 @@
+// Columns in memory, gathered row by row.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "brisk/data.h"
+#include "core/philox.h"
+#include "core/text.h"
+#include "data/order.h"
+
+namespace brisk {
+namespace {
+
+Field field_of(std::string name, const ConstView& elements) {
+  if (name.empty()) throw Error(ErrorCode::data, "add", "a field needs a name");
+  if (elements.shape().rank() == 0) {
+    throw Error(ErrorCode::data, cat("\"", name, "\""), "a scalar has no samples; the first dimension counts them");
+  }
+  if (elements.device() != cpu()) {
+    throw Error(ErrorCode::data, cat("\"", name, "\""),
+                cat("lies on ", elements.device(), "; a data set is in host memory"));
+  }
+  const Shape& shape = elements.shape();
+  return {std::move(name), Shape(std::span<const int64_t>(shape.begin() + 1, shape.end())), elements.dtype()};
+}
+
+void copy_pixels(const uint8_t* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]) / 255.0f;
+}
+
+// `stored` and `delivered` are the element types; they differ for pixels only.
+void copy_elements(const std::byte* from, bool pixels, int64_t count, DType dtype, std::byte* to) {
+  if (pixels) {
+    copy_pixels(reinterpret_cast<const uint8_t*>(from), count, reinterpret_cast<float*>(to));
+  } else if (count > 0) {
+    std::memcpy(to, from, static_cast<size_t>(count * size_of(dtype)));
+  }
+}
+
+}  // namespace
+
+void InMemoryDataset::add_column(Column column) {
+  const std::string quoted = cat("\"", column.field.name, "\"");
+  if (rows_)
+    throw Error(ErrorCode::data, quoted, "a part of a split set takes no more fields; add them before split()");
+  for (const Column& other : columns_) {
+    if (other.field.name == column.field.name) throw Error(ErrorCode::data, quoted, "there is a field of this name");
+  }
+  if (!columns_.empty() && column.elements.dim(0) != size()) {
+    throw Error(
+        ErrorCode::data, quoted,
+        cat("has ", column.elements.dim(0), " samples, but \"", columns_.front().field.name, "\" has ", size()));
+  }
+  columns_.push_back(std::move(column));
+}
+
+void InMemoryDataset::add(std::string name, Tensor tensor) {
+  Field field = field_of(std::move(name), tensor);
+  auto owner = std::make_shared<const Tensor>(std::move(tensor));
+  const ConstView elements = *owner;
+  add_column({std::move(field), elements, std::move(owner), false});
+}
+
+void InMemoryDataset::add(std::string name, ConstView view) {
+  add_column({field_of(std::move(name), view), view, nullptr, false});
+}
+
+void InMemoryDataset::add_pixels(std::string name, Tensor bytes) {
+  if (bytes.dtype() != DType::u8) {
+    throw Error(ErrorCode::data, cat("\"", name, "\""),
+                cat("pixels are u8, these elements are ", brisk::name(bytes.dtype())));
+  }
+  Field field = field_of(std::move(name), bytes);
+  field.dtype = DType::f32;
+  auto owner = std::make_shared<const Tensor>(std::move(bytes));
+  const ConstView elements = *owner;
+  add_column({std::move(field), elements, std::move(owner), true});
+}
+
+int64_t InMemoryDataset::size() const {
+  if (rows_) return static_cast<int64_t>(rows_->size());
+  return columns_.empty() ? 0 : columns_.front().elements.dim(0);
+}
+
+std::vector<Field> InMemoryDataset::fields() const {
+  std::vector<Field> out;
+  for (const Column& column : columns_) out.push_back(column.field);
+  return out;
+}
+
+std::string InMemoryDataset::name() const { return name_.empty() ? "data set" : name_; }
+
+void InMemoryDataset::rows(std::span<const int64_t> indices, Batch& out) const {
+  const int64_t count = size();
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= count) {
+      throw Error(ErrorCode::data, cat("sample ", index, " of ", name()), cat("allowed is 0 to ", count - 1));
+    }
+  }
+  out.assign(indices);
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    const Column& column = columns_[c];
+    const int64_t elements = column.field.shape.count();
+    if (out.fields().size() != columns_.size() || !(out.fields()[c].shape == column.field.shape) ||
+        out.fields()[c].dtype != column.field.dtype) {
+      throw Error(ErrorCode::data, name(), "the batch was not made from this data set's fields()");
+    }
+    const int64_t stored_bytes = elements * size_of(column.elements.dtype());
+    const int64_t delivered_bytes = elements * size_of(column.field.dtype);
+    const auto* from = static_cast<const std::byte*>(column.elements.raw());
+    auto* to = static_cast<std::byte*>(out.slot(static_cast<int64_t>(c)).raw());
+    for (const int64_t index : indices) {
+      const int64_t row = rows_ ? (*rows_)[static_cast<size_t>(index)] : index;
+      copy_elements(from + row * stored_bytes, column.pixels, elements, column.field.dtype, to);
+      to += delivered_bytes;
+    }
+  }
+}
+
+void InMemoryDataset::read_batch(std::span<const int64_t> indices, uint64_t, int64_t, Batch& out) const {
+  rows(indices, out);
+}
+
+void InMemoryDataset::read(int64_t index, Sample& out, Random&) const {
+  const int64_t row = rows_ ? rows_->at(static_cast<size_t>(index)) : index;
+  for (const Column& column : columns_) {
+    const ConstView from = column.elements.rows(row, 1);
+    copy_elements(static_cast<const std::byte*>(from.raw()), column.pixels, from.count(), column.field.dtype,
+                  static_cast<std::byte*>(out[column.field.name].raw()));
+  }
+}
+
+InMemoryDataset InMemoryDataset::part(std::vector<int64_t> rows) const {
+  InMemoryDataset out = *this;
+  out.rows_ = std::make_shared<const std::vector<int64_t>>(std::move(rows));
+  return out;
+}
+
+Split InMemoryDataset::split(SplitOptions options) const {
+  const int64_t count = size();
+  // Written so that NaN is refused as well.
+  const int64_t first =
+      options.first > 0 && options.first < 1 ? std::llround(options.first * static_cast<double>(count)) : 0;
+  if (first < 1 || first >= count) {
+    throw Error(ErrorCode::option, cat("SplitOptions.first = ", options.first),
+                cat("must be above 0 and below 1 and leave samples in both parts of the ", count, " there are"));
+  }
+  const data::Order order(mix(options.seed, hash_name("split")), 0, count);
+  std::vector<int64_t> shuffled(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t index = order[i];
+    shuffled[static_cast<size_t>(i)] = rows_ ? (*rows_)[static_cast<size_t>(index)] : index;
+  }
+  return {part({shuffled.begin(), shuffled.begin() + first}), part({shuffled.begin() + first, shuffled.end()})};
+}
+
+void InMemoryDataset::check_finite() const {
+  const int64_t count = size();
+  for (const Column& column : columns_) {
+    if (column.elements.dtype() != DType::f32) continue;
+    const int64_t elements = column.field.shape.count();
+    const float* values = column.elements.data<float>();
+    for (int64_t sample = 0; sample < count; ++sample) {
+      const int64_t row = rows_ ? (*rows_)[static_cast<size_t>(sample)] : sample;
+      for (int64_t i = 0; i < elements; ++i) {
+        const float value = values[row * elements + i];
+        if (!std::isfinite(value)) {
+          throw Error(ErrorCode::data, "",
+                      cat("\"", column.field.name, "\", sample ", sample, ", column ", i, " is ",
+                          std::isnan(value) ? "NaN" : "infinite"));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace brisk
