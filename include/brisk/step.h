@@ -36,7 +36,6 @@ class Count {
 struct StepOptions {
   Count accumulate{};     ///< micro-batches of a window (one update); with batch and global_batch: any two give the third
   Count batch{};          ///< samples of a micro-batch; none of the three set: batch 32, accumulate 1
-  double clip_norm = 0;   ///< > 0: the gradient of an update is scaled down to this global norm; 0: off
   Device device = cpu();
   Count global_batch{};   ///< samples of an update = batch x accumulate
   Precision precision = Precision::f32;

@@ -21,6 +21,7 @@ struct LayerRecord {
   std::string kind;           ///< "conv"
   std::string explicit_name;  ///< the user's .name
   Where where;
+  bool counts = true;         ///< takes an ordinal in a scope that names children by index
   std::string name;           ///< provisional while tracing, final after finish()
 };
 
@@ -37,27 +38,26 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   const bool may_own;
   std::vector<ParameterSpec> specs;                  ///< of the parameters made here (store 0), by segment
   std::vector<LayerRecord> layers;
-  std::vector<int32_t> node_layer;                   ///< layer of each node, or -1
+  std::vector<int32_t> node_layer;                   ///< layer of each node, or -1 (load, nodes of called models)
   std::vector<std::shared_ptr<ModelState>> models;   ///< the store that each ParameterRef::store means; own = null
 
   void push_scope(std::string_view name, Naming naming);
   void pop_scope();
   std::string scope() const;   ///< "layer1.0"
   Naming naming() const;
-  int32_t add_layer(std::string_view kind, std::string_view explicit_name, Where where);
+  /// counts: whether it is a child in a scope that names children by index (operators are not).
+  int32_t add_layer(std::string_view kind, std::string_view explicit_name, Where where, bool counts);
   /// A parameter of this trace: new, or, inside a later call of a Shared block, the one made by the first call.
   ValueId add_parameter(ParameterSpec spec);
   /// The value of graph.parameters[index] (one per entry).
   ValueId parameter_value(int32_t index);
-  /// "relu2": how many of this kind there have been.
-  std::string count(std::string_view kind);
-
   /// Runs `block` as the shared block `name`.
   Vars share(const std::string& name, const ModelFunction& block, const Vars& inputs);
 
   /// Numbers layers and nodes, and orders nodes and parameters, by a post-order walk from the outputs, so that nothing
   /// depends on the order in which the compiler evaluated operands. Throws Error [state] on a name used twice.
-  void finish(const std::vector<ValueId>& outputs);
+  /// `roots` are renumbered in place; values that no root needs are dropped.
+  void finish(std::vector<ValueId>& roots);
 
  private:
   struct OpenScope {
@@ -69,7 +69,9 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
     std::vector<int32_t> parameters;  // indices into graph.parameters in the order of the first call
   };
   std::vector<OpenScope> scopes_;
-  std::vector<std::pair<std::string, int>> counts_;
+  std::vector<ValueId> parameter_values_;
+  void number(const std::vector<int32_t>& order);
+  void rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& roots);
   std::vector<SharedBlock> shared_;
   int32_t replaying_ = -1;   // shared block whose parameters are being reused
   int32_t recording_ = -1;   // shared block that is called for the first time
@@ -119,6 +121,9 @@ class Layer {
   std::string name_;
   Where where_;
 };
+
+/// Declares the inputs of a trace and loads them.
+Vars declare_inputs(const std::shared_ptr<Tracer>& tracer, const std::vector<Field>& fields);
 
 /// Copies a finished model's graph into a trace; returns its outputs. Parameters are shared, not copied.
 Vars inline_model(const std::shared_ptr<Tracer>& tracer, const std::shared_ptr<ModelState>& model, const Vars& inputs);

@@ -24,7 +24,6 @@ struct PlanRequest {
   graph::Phase phase = graph::Phase::train;
   int64_t samples = 0;                     ///< rows of the micro-batch
   bool seeds_from_host = true;             ///< false: terms with a count of their own are counted before they are seeded
-  double clip_norm = 0;                    ///< 0: off
   Optimizer optimizer;                     ///< rates are scalars of the plan: the schedule is not read
   std::vector<ParameterRule> rules;        ///< by Graph::parameters index
   Precision precision = Precision::f32;

@@ -1,0 +1,114 @@
+#include "passes/common.h"
+
+#include <algorithm>
+
+namespace brisk::passes {
+
+using graph::Graph;
+using graph::Node;
+using graph::Place;
+using graph::Stage;
+using graph::Value;
+using graph::ValueId;
+
+void check(bool condition, const char* pass, const char* rule, const std::string& message) {
+  if (!condition) throw Error(ErrorCode::state, cat(pass, ": ", rule), message);
+}
+
+bool persistent(const Value& value) { return value.place != Place::activation; }
+
+void reorder(Graph& graph, const std::vector<int32_t>& order) {
+  for (Value& value : graph.values) value.producer = -1;
+  std::vector<int32_t> moved(graph.nodes.size(), -1);
+  std::vector<Node> nodes;
+  nodes.reserve(order.size());
+  for (const int32_t index : order) {
+    moved[static_cast<size_t>(index)] = static_cast<int32_t>(nodes.size());
+    nodes.push_back(std::move(graph.nodes[static_cast<size_t>(index)]));
+    for (const ValueId id : nodes.back().outputs) graph.value(id).producer = static_cast<int32_t>(nodes.size()) - 1;
+  }
+  for (Node& node : nodes)
+    if (node.recomputes >= 0) node.recomputes = moved[static_cast<size_t>(node.recomputes)];
+  graph.nodes = std::move(nodes);
+}
+
+std::vector<int32_t> live_nodes(const Graph& graph) {
+  std::vector<bool> needed(graph.values.size(), false);
+  const auto need = [&](ValueId id) {
+    if (id != graph::kNoValue) needed[static_cast<size_t>(id)] = true;
+  };
+  for (const auto& output : graph.outputs) need(output.value);
+  for (const ValueId id : graph.wanted_gradients) need(id);
+  std::vector<int32_t> order;
+  for (auto index = static_cast<int32_t>(graph.nodes.size()) - 1; index >= 0; --index) {
+    const Node& node = node_at(graph, index);
+    const bool live = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+      return needed[static_cast<size_t>(id)] || persistent(graph.value(id));
+    });
+    if (!live) continue;
+    for (const ValueId id : node.inputs) need(id);
+    order.push_back(index);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+void verify_structure(const Graph& graph, const char* pass) {
+  const auto in_range = [&](ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.values.size(); };
+  std::vector<int32_t> producer(graph.values.size(), -1);
+  Stage stage = Stage::forward;  // until schedule sorts by waves, the stages follow each other
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    check(node.op != nullptr, pass, "op", cat("node ", i, " has no operation"));
+    const std::string at = graph::label(node);
+    check(static_cast<int>(node.inputs.size()) >= node.op->minimum_inputs &&
+              (node.op->maximum_inputs < 0 || static_cast<int>(node.inputs.size()) <= node.op->maximum_inputs),
+          pass, "arity", cat(at, " has ", node.inputs.size(), " inputs"));
+    for (const auto& attribute : node.op->attributes) {
+      const graph::Attribute* found = node.attributes.find(attribute.name);
+      check(found && found->index() == static_cast<size_t>(attribute.kind), pass, "attributes",
+            cat(at, " needs attribute ", attribute.name));
+    }
+    for (const ValueId id : node.inputs) {
+      check(in_range(id), pass, "ids", cat(at, " reads value ", id, ", which does not exist"));
+      const int32_t from = graph.value(id).producer;
+      check(from < static_cast<int32_t>(i), pass, "order", cat(at, " reads a value before it is made"));
+      check(from < 0 || producer[static_cast<size_t>(id)] == from, pass, "producer",
+            cat(at, " reads value ", id, ", which node ", from, " does not make"));
+      check(from >= 0 || persistent(graph.value(id)), pass, "producer", cat(at, " reads value ", id, ", which nobody makes"));
+    }
+    for (const ValueId id : node.outputs) {
+      check(in_range(id), pass, "ids", cat(at, " makes value ", id, ", which does not exist"));
+      check(producer[static_cast<size_t>(id)] < 0 && graph.value(id).producer == static_cast<int32_t>(i), pass, "producer",
+            cat("value ", id, " of ", at, " has another producer"));
+      producer[static_cast<size_t>(id)] = static_cast<int32_t>(i);
+      const Value& value = graph.value(id);
+      const size_t slots = value.place == Place::output   ? graph.outputs.size()
+                           : value.place == Place::totals ? graph.totals.size()
+                                                          : graph.parameters.size();
+      check(value.place == Place::activation || (value.slot >= 0 && static_cast<size_t>(value.slot) < slots), pass,
+            "slots", cat(at, " writes ", graph::name(value.place), " ", value.slot, ", which does not exist"));
+    }
+    check(node.stage >= stage, pass, "stages", cat(at, " of stage ", graph::name(node.stage), " comes after stage ", graph::name(stage)));
+    stage = node.stage;
+  }
+}
+
+void verify_types(const Graph& graph, const char* pass) {
+  for (const Node& node : graph.nodes) {
+    const std::vector<graph::ValueType> types = graph::infer(graph, node);
+    check(types.size() == node.outputs.size(), pass, "outputs", cat(graph::label(node), " has ", node.outputs.size(), " outputs"));
+    for (size_t i = 0; i < types.size(); ++i)
+      check(types[i] == graph.type(node.outputs[i]), pass, "types",
+            cat(graph::label(node), " makes ", types[i], " ", name(types[i].dtype), ", recorded is ",
+                graph.type(node.outputs[i]), " ", name(graph.type(node.outputs[i]).dtype)));
+  }
+}
+
+int64_t value_bytes(const Graph& graph, ValueId id, int64_t samples, int lanes) {
+  const Value& value = graph.value(id);
+  const int64_t rounded = value.layout == graph::Layout::lanes ? (samples + lanes - 1) / lanes * lanes : samples;
+  return value.type.elements() * (value.type.batched() ? rounded : 1) * size_of(value.type.dtype);
+}
+
+}  // namespace brisk::passes

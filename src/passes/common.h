@@ -1,0 +1,35 @@
+// What several passes need: rebuilding a graph without some of its nodes, and what every verifier checks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/text.h"
+#include "graph/op_table.h"
+#include "passes/passes.h"
+
+namespace brisk::passes {
+
+/// True for values that live in memory which outlasts a run (not the plan's arena).
+bool persistent(const graph::Value& value);
+
+/// Keeps the nodes of `order` (indices, in that order), drops the rest; renumbers producers. Values keep their ids.
+void reorder(graph::Graph& graph, const std::vector<int32_t>& order);
+
+/// Nodes that are needed by the roots or have an effect outside the arena, in their present order.
+std::vector<int32_t> live_nodes(const graph::Graph& graph);
+
+/// Rules of every graph: ids, order, producers, arity, attributes, stages. `pass` names the pass in the message.
+void verify_structure(const graph::Graph& graph, const char* pass);
+/// Every output type is what the op table infers.
+void verify_types(const graph::Graph& graph, const char* pass);
+
+/// Values that a node makes or reads outside the arena: bytes of one row-major element count, for reports.
+int64_t value_bytes(const graph::Graph& graph, graph::ValueId id, int64_t samples, int lanes);
+
+inline bool is(const graph::Node& node, std::string_view op) { return node.op->name == op; }
+inline const graph::Node& node_at(const graph::Graph& graph, int32_t index) {
+  return graph.nodes[static_cast<size_t>(index)];
+}
+
+}  // namespace brisk::passes

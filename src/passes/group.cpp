@@ -1,0 +1,99 @@
+// group: elementwise chains become one kernel. A producer joins its only reader when both make values of one type, so
+// that every other operand is there when the last member's turn comes. Reversible: select may run the members apart.
+#include <map>
+
+#include "passes/common.h"
+
+namespace brisk::passes {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+/// Operand kinds that a fused kernel reads: a tile like the output's, or one number for all.
+bool operand_fits(const graph::ValueType& operand, const graph::ValueType& output) {
+  return operand == output || (!operand.batched() && operand.shape.count() == 1 && operand.dtype == DType::f32);
+}
+
+bool may_be_member(const Graph& graph, const Node& node) {
+  if (!node.op->elementwise || node.outputs.size() != 1) return false;
+  const graph::Value& out = graph.value(node.outputs[0]);
+  if (out.place != graph::Place::activation || out.type.dtype != DType::f32) return false;
+  for (const ValueId id : node.inputs)
+    if (!operand_fits(graph.type(id), out.type)) return false;
+  return true;
+}
+
+std::vector<int> uses(const Graph& graph) {
+  std::vector<int> counts(graph.values.size(), 0);
+  for (const Node& node : graph.nodes)
+    for (const ValueId id : node.inputs) ++counts[static_cast<size_t>(id)];
+  return counts;
+}
+
+}  // namespace
+
+Graph group(Graph graph, const PlanRequest&) {
+  const std::vector<int> counts = uses(graph);
+  int32_t groups = 0;
+  // From the back: a reader has its group before its producers are looked at.
+  for (auto index = static_cast<int32_t>(graph.nodes.size()) - 1; index >= 0; --index) {
+    Node& node = graph.nodes[static_cast<size_t>(index)];
+    if (!may_be_member(graph, node)) continue;
+    for (const ValueId id : node.inputs) {
+      const int32_t from = graph.value(id).producer;
+      if (from < 0 || counts[static_cast<size_t>(id)] != 1) continue;
+      Node& producer = graph.nodes[static_cast<size_t>(from)];
+      if (producer.stage != node.stage || !may_be_member(graph, producer) || !(graph.type(id) == graph.type(node.outputs[0]))) continue;
+      if (node.group < 0) node.group = groups++;
+      producer.group = node.group;
+    }
+  }
+  std::map<int32_t, int32_t> last;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].group >= 0) last[graph.nodes[i].group] = static_cast<int32_t>(i);
+  std::vector<int32_t> order;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const int32_t member_of = graph.nodes[i].group;
+    if (member_of < 0) order.push_back(static_cast<int32_t>(i));
+    if (member_of < 0 || last[member_of] != static_cast<int32_t>(i)) continue;
+    for (size_t k = 0; k <= i; ++k)
+      if (graph.nodes[k].group == member_of) order.push_back(static_cast<int32_t>(k));
+  }
+  reorder(graph, order);
+  return graph;
+}
+
+void verify_group(const Graph& graph, const PlanRequest&) {
+  const char* pass = "group";
+  verify_structure(graph, pass);
+  verify_types(graph, pass);
+  std::map<int32_t, std::vector<int32_t>> members;
+  for (size_t i = 0; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].group >= 0) members[graph.nodes[i].group].push_back(static_cast<int32_t>(i));
+  for (const auto& [id, nodes] : members) {
+    check(nodes.size() >= 2, pass, "size", cat("group ", id, " has one member"));
+    const Node& last = node_at(graph, nodes.back());
+    check(nodes.back() - nodes.front() + 1 == static_cast<int32_t>(nodes.size()), pass, "contiguous", cat("group ", id, " is torn apart"));
+    for (const int32_t index : nodes) {
+      const Node& node = node_at(graph, index);
+      check(node.op->elementwise, pass, "elementwise", cat(graph::label(node), " is not elementwise"));
+      check(node.stage == last.stage, pass, "stage", cat(graph::label(node), " is of another stage than its group"));
+      check(graph.type(node.outputs[0]) == graph.type(last.outputs[0]), pass, "type", cat(graph::label(node), " makes another type than its group"));
+      check(may_be_member(graph, node), pass, "operands", cat(graph::label(node), " has an operand that a fused kernel cannot read"));
+      if (index == nodes.back()) continue;
+      int inside = 0, all_uses = 0;
+      for (size_t k = 0; k < graph.nodes.size(); ++k)
+        for (const ValueId read : graph.nodes[k].inputs)
+          if (read == node.outputs[0]) {
+            ++all_uses;
+            inside += graph.nodes[k].group == id;
+          }
+      check(all_uses == inside && inside > 0, pass, "escape", cat(graph::label(node), " is read outside its group"));
+    }
+  }
+}
+
+}  // namespace brisk::passes

@@ -1,0 +1,98 @@
+// trace: specialises a program to one phase: evaluation rewrites, accumulators for means, stores for outputs; what the
+// phase does not need is dropped.
+#include <set>
+
+#include "passes/common.h"
+
+namespace brisk::passes {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Phase;
+using graph::Place;
+using graph::Term;
+
+namespace {
+
+/// In evaluation, and for layers whose parameters are frozen, running statistics are used.
+void rewrite_for_evaluation(Graph& graph) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const graph::OpInfo& op = *graph.nodes[i].op;
+    if (!op.evaluation) continue;
+    bool frozen = false;
+    if (graph.phase == Phase::train && op.training_only)
+      for (const graph::ValueId id : graph.nodes[i].inputs) {
+        const graph::Value& value = graph.value(id);
+        frozen |= value.place == Place::parameter && !graph.parameters[static_cast<size_t>(value.slot)].trainable;
+      }
+    if (graph.phase != Phase::train || frozen) op.evaluation(graph, static_cast<int32_t>(i));
+  }
+}
+
+void add_totals(Graph& graph, std::vector<Term>& terms, bool counts_only) {
+  for (Term& term : terms) {
+    if (counts_only && term.row_weight == kNoValue) continue;
+    term.totals = static_cast<int32_t>(graph.totals.size());
+    graph.totals.push_back(term.name);
+    std::vector<graph::ValueId> inputs = {counts_only ? term.row_weight : term.per_row};
+    if (term.row_weight != kNoValue) inputs.push_back(term.row_weight);
+    graph.emit("total", inputs, {{"slot", int64_t{term.totals}}}, "total." + term.name);
+  }
+}
+
+}  // namespace
+
+Graph trace(Graph graph, const PlanRequest& request) {
+  graph.phase = request.phase;
+  rewrite_for_evaluation(graph);
+  const bool predicts = graph.phase == Phase::predict;
+  std::vector<graph::NamedValue> outputs = std::move(graph.outputs);
+  graph.outputs.clear();
+  if (predicts) {
+    graph.objective.clear();
+    graph.metrics.clear();
+    for (const graph::NamedValue& output : outputs) {
+      const auto slot = static_cast<int64_t>(graph.outputs.size());
+      graph.outputs.push_back({output.name, kNoValue});
+      graph.outputs.back().value = graph.emit("store", {output.value}, {{"slot", slot}}, output.name);
+    }
+  }
+  if (graph.phase == Phase::count) graph.metrics.clear();
+  add_totals(graph, graph.objective, graph.phase == Phase::count);
+  add_totals(graph, graph.metrics, false);
+  if (graph.phase != Phase::train) graph.wanted_gradients.clear();
+  reorder(graph, live_nodes(graph));
+  return graph;
+}
+
+void verify_trace(const Graph& graph, const PlanRequest& request) {
+  const char* pass = "trace";
+  verify_structure(graph, pass);
+  check(graph.phase == request.phase, pass, "phase", cat("the graph is for ", graph::name(graph.phase)));
+  std::set<std::string> names;
+  for (const auto& input : graph.inputs)
+    check(names.insert(input.name).second, pass, "inputs", cat("input \"", input.name, "\" twice"));
+  for (const graph::Node& node : graph.nodes) {
+    check(node.stage == graph::Stage::forward, pass, "forward", cat(graph::label(node), " is not of the forward stage"));
+    check(graph.phase == Phase::train || !node.op->training_only, pass, "evaluation",
+          cat(graph::label(node), " is for training only"));
+    for (const graph::ValueId id : node.inputs)
+      check((graph.value(id).place == Place::input) == is(node, "load"), pass, "load",
+            cat(graph::label(node), ": only load reads an input, and nothing else"));
+  }
+  check(live_nodes(graph).size() == graph.nodes.size(), pass, "dead", "a node has no effect");
+  for (const Term& term : graph.objective) {
+    const bool counted = term.row_weight != kNoValue;
+    const graph::ValueId rows = counted ? term.row_weight : term.per_row;
+    if (graph.phase == Phase::count && !counted) continue;
+    check(term.totals >= 0 && static_cast<size_t>(term.totals) < graph.totals.size(), pass, "totals",
+          cat("term ", term.name, " has no accumulator"));
+    check(rows >= 0 && static_cast<size_t>(rows) < graph.values.size() && graph.type(rows).batched() &&
+              graph.type(rows).shape.rank() == 0,
+          pass, "objective", cat("term ", term.name, " must have one value a row"));
+  }
+  for (const auto& output : graph.outputs)
+    check(graph.value(output.value).place == Place::output, pass, "outputs", cat("output ", output.name, " is not stored"));
+}
+
+}  // namespace brisk::passes
