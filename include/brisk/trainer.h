@@ -17,7 +17,7 @@ namespace brisk {
 struct FitOptions {
   bool drop_last = false;             ///< true: rows that do not fill a micro-batch at an epoch's end are left out
   Duration duration{};                ///< required: epochs, samples or updates; counts from the trainer's start
-  Duration evaluate_every = Duration(1, Duration::Unit::epochs);
+  Duration evaluate_every = Duration(1, Duration::Unit::epochs);   ///< not set: at the end only, where it always is
   Duration log_every{};               ///< a running-loss line; not set: about ten lines an epoch
   int prefetch = 2;                   ///< micro-batches read ahead of the step
   bool progress = true;               ///< a bar on a terminal, plain lines otherwise; false: neither
@@ -44,9 +44,10 @@ struct EvaluationResult {
 struct FitResult {
   Clock clock{};
   EvaluationResult evaluation{};   ///< the last one; samples = 0: none was made
-  std::string message{};
+  std::string machine{};           ///< "28 MB, cpu avx512, f32": plan bytes, where it ran, precision
+  std::string message{};           ///< of the error that ended it; empty: none did
   StopReason reason = StopReason::finished;
-  StepTotals train{};              ///< means of the last epoch (or part of it)
+  StepTotals train{};              ///< exact means of the last epoch, or of the part of it that was run
   /// "finished: 2 epochs, 30,000 updates in 9.8 s; validation loss 0.41, accuracy 0.853; 28 MB, cpu avx512, f32"
   BRISK_EXPORT std::string text() const;
   /// 0; 1 after divergence.
@@ -67,6 +68,7 @@ struct UpdateReport {
 /// A model with its loss, optimizer and loop. Moves, does not copy.
 class BRISK_EXPORT Trainer {
  public:
+  /// Compiles the step now when the loss tells its targets, otherwise at the first fit() or evaluate().
   Trainer(Model& model, LossFunction loss, Optimizer optimizer, StepOptions options = {});
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
@@ -93,5 +95,14 @@ class BRISK_EXPORT Trainer {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+struct PictureOptions {
+  int columns = 72;
+  int rows = 16;
+};
+/// The losses of the newest run in <run_folder>/events.jsonl as characters. Throws Error [file] when it cannot be read.
+BRISK_EXPORT std::string loss_picture(const std::string& run_folder, PictureOptions options = {});
+/// The same as <run_folder>/loss.svg, a file that needs no other; returns its path.
+BRISK_EXPORT std::string write_loss_svg(const std::string& run_folder);
 
 }  // namespace brisk
