@@ -1,6 +1,8 @@
 // Native lowerings, one file a family in lower/; implementations.cpp puts them in order.
 #pragma once
 
+#include <span>
+
 #include "backend/cpu/lowering.h"
 
 namespace brisk::backend::cpu {
@@ -38,6 +40,10 @@ void lower_batch_sum(const Call& call, Lowering& lowering);
 // elementwise.cpp
 void lower_elementwise(const Call& call, Lowering& lowering);
 void lower_expand(const Call& call, Lowering& lowering);
+/// Elementwise nodes of one output type, tile by tile in one phase. Operands are bound as `inputs` (values made outside)
+/// and `outputs` (values read outside) list them. The bits are those of the nodes run apart.
+void lower_group(const graph::Graph& graph, std::span<const int32_t> nodes, int64_t samples, Isa isa,
+                 std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs, Lowering& lowering);
 
 // shape.cpp
 void lower_reshape(const Call& call, Lowering& lowering);
@@ -48,5 +54,26 @@ void lower_pad_slice(const Call& call, Lowering& lowering);
 // softmax.cpp
 void lower_softmax(const Call& call, Lowering& lowering);
 void lower_softmax_gradient(const Call& call, Lowering& lowering);
+
+// loss.cpp
+void lower_nll(const Call& call, Lowering& lowering);
+void lower_nll_gradient(const Call& call, Lowering& lowering);
+void lower_softmax_cross_entropy(const Call& call, Lowering& lowering);
+void lower_softmax_cross_entropy_gradient(const Call& call, Lowering& lowering);
+void lower_accuracy(const Call& call, Lowering& lowering);
+
+// norm.cpp
+void lower_batch_norm(const Call& call, Lowering& lowering);
+void lower_batch_norm_inference(const Call& call, Lowering& lowering);
+void lower_batch_norm_gradient(const Call& call, Lowering& lowering);
+void lower_batch_norm_commit(const Call& call, Lowering& lowering);
+
+// matmul.cpp
+void lower_matmul(const Call& call, Lowering& lowering);
+
+// optimizer.cpp
+void lower_gradient_stats(const Call& call, Lowering& lowering);
+void lower_sgd_walk(const Call& call, Lowering& lowering);
+void lower_adam_walk(const Call& call, Lowering& lowering);
 
 }  // namespace brisk::backend::cpu

@@ -1,0 +1,29 @@
+// Sums in double, in orders that depend on sizes alone.
+#pragma once
+
+#include "backend/cpu/kernels/vector.h"
+
+namespace brisk::backend::cpu::BRISK_ISA {
+
+/// Sum of the lanes in double, in their order.
+BRISK_INLINE double sum_double(Vec a) {
+  alignas(64) float lane[kLanes];
+  store(lane, a);
+  double total = 0;
+  for (int i = 0; i < kLanes; ++i) total += static_cast<double>(lane[i]);
+  return total;
+}
+
+/// Sum of f(0) .. f(count - 1): four running sums, so that additions overlap and errors grow a quarter as fast.
+template <class F>
+BRISK_INLINE Vec sum_of(int64_t count, F f) {
+  Vec part[4] = {zero(), zero(), zero(), zero()};
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    BRISK_UNROLL for (int k = 0; k < 4; ++k) part[k] += f(i + k);
+  }
+  for (; i < count; ++i) part[0] += f(i);
+  return (part[0] + part[2]) + (part[1] + part[3]);
+}
+
+}  // namespace brisk::backend::cpu::BRISK_ISA
