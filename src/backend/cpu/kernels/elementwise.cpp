@@ -34,8 +34,8 @@ BRISK_INLINE Vec huber(Vec d, Vec delta) {
 BRISK_INLINE Vec relu_gradient(Vec dy, Vec y) { return select(is_nan(y), y, keep(y > zero(), dy)); }
 
 /// Keeps elements of the tile whose word is at least the threshold, scaled. `at` is the tile's place in the output.
-void dropout(const TileProgram& program, const TileStep& step, const RunState& run, int64_t at, const float* x, float* y,
-             int64_t count) {
+void dropout(const TileProgram& program, const TileStep& step, const RunState& run, int64_t at, const float* x,
+             float* y, int64_t count) {
   const Vec factor = set1(step.constant);
   Ints word[4];
   int64_t made = -1;
@@ -55,8 +55,8 @@ void dropout(const TileProgram& program, const TileStep& step, const RunState& r
   }
 }
 
-void run_step(const TileProgram& program, const TileStep& step, const RunState* run, int64_t at, float* const* registers,
-              int64_t count) {
+void run_step(const TileProgram& program, const TileStep& step, const RunState* run, int64_t at,
+              float* const* registers, int64_t count) {
   const float* a = registers[step.a];
   const float* b = registers[step.b];
   float* out = registers[step.out];

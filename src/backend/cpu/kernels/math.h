@@ -1,5 +1,5 @@
-// exp, log, tanh, sigmoid on vectors: at most 2 units in the last place from the true value (tanh 3), exact for infinities
-// and NaN, the same bits from every compiler. Coefficients are minimax fits (Remez) of our own.
+// exp, log, tanh, sigmoid on vectors: at most 2 units in the last place from the true value (tanh 3), exact for
+// infinities and NaN, the same bits from every compiler. Coefficients are minimax fits (Remez) of our own.
 #pragma once
 
 #include <limits>

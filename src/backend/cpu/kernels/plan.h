@@ -12,7 +12,7 @@ struct Relayout {
   int64_t samples = 0;
   int64_t elements = 0;
   int64_t size = 4;
-  int64_t per_unit = 0;         ///< elements of a block that a unit moves, a multiple of the lanes
+  int64_t per_unit = 0;  ///< elements of a block that a unit moves, a multiple of the lanes
   int64_t units_per_block = 1;
 };
 
@@ -27,7 +27,7 @@ struct RowSum {
   int64_t samples = 0;
   int64_t rows = 1;
   bool weighted = false;
-  double factor = 1;            ///< seed_count: numerator
+  double factor = 1;  ///< seed_count: numerator
 };
 
 struct GradientStore {
@@ -35,7 +35,7 @@ struct GradientStore {
   int64_t unit = 0;
 };
 
-BRISK_DECLARE_PHASE(load_lanes)      // unused lanes become zero
+BRISK_DECLARE_PHASE(load_lanes)  // unused lanes become zero
 BRISK_DECLARE_PHASE(store_lanes)
 BRISK_DECLARE_PHASE(copy_plain)
 BRISK_DECLARE_PHASE(add_total)

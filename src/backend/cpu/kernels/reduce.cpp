@@ -81,8 +81,8 @@ void sum_slices(const void* parameters, const Operands& operands, int64_t first,
   const auto* x = operands.input<float>(0);
   const int64_t blocks = (s.samples + kLanes - 1) / kLanes;
   const bool adds = s.slices == 1 && s.accumulates && operands.run->accumulate;
-  float* partials = s.slices == 1 ? operands.output<float>(0)
-                                  : reinterpret_cast<float*>(operands.workspace + s.partials_at);
+  float* partials =
+      s.slices == 1 ? operands.output<float>(0) : reinterpret_cast<float*>(operands.workspace + s.partials_at);
   for (int64_t unit = first; unit < last; ++unit) {
     const int64_t slice = unit / s.units_per_slice;
     const int64_t begin = unit % s.units_per_slice * s.per_unit;

@@ -10,9 +10,9 @@ namespace brisk::backend::cpu {
 
 struct Reduction {
   bool batched = false;
-  int64_t in_elements = 0;   ///< of one sample, or all
+  int64_t in_elements = 0;  ///< of one sample, or all
   int64_t out_elements = 0;
-  int64_t per_unit = 0;      ///< outputs of a unit
+  int64_t per_unit = 0;  ///< outputs of a unit
   int64_t units_per_block = 1;
   float scale = 1;
   std::vector<int64_t> kept, kept_strides;        ///< dimensions of the output, and where they lie in the input
@@ -26,7 +26,7 @@ struct BatchSum {
   int64_t elements = 0;
   int64_t slices = 1;
   int64_t blocks_per_slice = 1;
-  int64_t per_unit = 0;      ///< elements of a unit, a multiple of the lanes
+  int64_t per_unit = 0;  ///< elements of a unit, a multiple of the lanes
   int64_t units_per_slice = 1;
   int64_t partials_at = 0;   ///< workspace: [slices][elements] floats, when there are several
   bool accumulates = false;  ///< the output is a gradient: it adds to what earlier micro-batches left

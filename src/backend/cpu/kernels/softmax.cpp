@@ -1,5 +1,5 @@
-// Three passes a line (maximum, exponentials with their sum, scaling), every lane a line of its own. Without a batch each
-// element is spread over the lanes and one lane is kept.
+// Three passes a line (maximum, exponentials with their sum, scaling), every lane a line of its own. Without a batch
+// each element is spread over the lanes and one lane is kept.
 #include "backend/cpu/kernels/softmax.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void softmax(const void* parameters, const Operands& operands, int64_t first, in
 void softmax_gradient(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& s = *static_cast<const SoftmaxShape*>(parameters);
   (s.batched ? backward<true> : backward<false>)(s, operands.input<float>(0), operands.input<float>(1),
-                                                operands.output<float>(0), first, last);
+                                                 operands.output<float>(0), first, last);
 }
 
 }  // namespace brisk::backend::cpu::BRISK_ISA

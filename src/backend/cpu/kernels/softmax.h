@@ -12,7 +12,7 @@ struct SoftmaxShape {
   bool batched = false;
   bool logarithm = false;
   int64_t outer = 1, size = 1, inner = 1;
-  int64_t per_unit = 1;         ///< lines of a unit
+  int64_t per_unit = 1;  ///< lines of a unit
   int64_t units_per_block = 1;
 };
 

@@ -37,7 +37,8 @@ constexpr std::array<std::pair<std::string_view, Micro>, 18> kMicros = {{
 }};
 
 Micro micro(std::string_view op) {
-  const auto* found = std::find_if(kMicros.begin(), kMicros.end(), [&](const auto& entry) { return entry.first == op; });
+  const auto* found =
+      std::find_if(kMicros.begin(), kMicros.end(), [&](const auto& entry) { return entry.first == op; });
   return found == kMicros.end() ? Micro::copy : found->second;
 }
 
@@ -164,8 +165,7 @@ class Registers {
 };
 
 void finish(TileProgram program, Isa isa, Lowering& lowering) {
-  const int64_t registers =
-      static_cast<int64_t>(program.sources.size() + program.staged.size()) + program.temporaries;
+  const int64_t registers = static_cast<int64_t>(program.sources.size() + program.staged.size()) + program.temporaries;
   program.buffers_at = ceil_divide(registers * static_cast<int64_t>(sizeof(float*)), 64) * 64;
   int64_t buffers = program.temporaries;
   for (const TileSource& source : program.sources) buffers += source.kind != TileSource::direct;

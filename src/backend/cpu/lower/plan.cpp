@@ -28,13 +28,9 @@ RowSum row_sum(const Call& call) { return {call.samples, call.input(0).rows, cal
 
 }  // namespace
 
-void lower_load(const Call& call, Lowering& lowering) {
-  relayout(call, BRISK_PHASE(call, load_lanes), lowering);
-}
+void lower_load(const Call& call, Lowering& lowering) { relayout(call, BRISK_PHASE(call, load_lanes), lowering); }
 
-void lower_store(const Call& call, Lowering& lowering) {
-  relayout(call, BRISK_PHASE(call, store_lanes), lowering);
-}
+void lower_store(const Call& call, Lowering& lowering) { relayout(call, BRISK_PHASE(call, store_lanes), lowering); }
 
 void lower_total(const Call& call, Lowering& lowering) {
   lowering.phase(BRISK_PHASE(call, add_total), 1, row_sum(call));
