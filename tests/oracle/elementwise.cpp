@@ -60,7 +60,7 @@ void huber(Frame& f) {
   unary(f, [=](double d) { return std::fabs(d) > delta ? delta * (std::fabs(d) - 0.5 * delta) : 0.5 * d * d; });
 }
 
-/// Element e of a sample is dropped when word e % 4 of block e / 4 falls below rate 2^32.
+/// Element e of a sample is dropped when word e % 4 of block e / 4, as a 24-bit fraction, is less than the rate.
 void dropout(Frame& f) {
   const double rate = f.real("rate");
   const auto key = static_cast<uint64_t>(f.integer("stream"));
@@ -70,7 +70,7 @@ void dropout(Frame& f) {
     const int64_t sample = f.run.first_sample + i / elements, e = i % elements;
     const uint32_t word = random_word(key, static_cast<uint64_t>(f.run.attempt), static_cast<uint32_t>(sample),
                                       static_cast<uint32_t>(e / 4), static_cast<int>(e % 4));
-    const bool keep = static_cast<double>(word) >= std::floor(rate * 4294967296.0);
+    const bool keep = static_cast<double>(word >> 8) / 16777216.0 >= rate;
     f.out().data[static_cast<size_t>(i)] = keep && rate < 1 ? f.in(0).data[static_cast<size_t>(i)] / (1 - rate) : 0.0;
   }
 }

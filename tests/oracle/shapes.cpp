@@ -48,24 +48,25 @@ void reduce(Frame& f, bool mean) {
   for (double& value : f.out().data) value *= static_cast<double>(y.count()) / static_cast<double>(x.count());
 }
 
-/// The transpose of reduce_sum: the target's elements read what they would have been added to.
+/// The transpose of reduce_sum: the target's elements read what they would have been added to. `axes` are those that x
+/// lacks; along others it may have a single element.
 void expand(Frame& f) {
   const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
-  std::vector<int64_t> axes = f.integers("axes");
+  const std::vector<int64_t>& lacking = f.integers("axes");
   f.require(f.integers("shape") == std::vector<int64_t>(y.begin(), y.end()), "shape " + y.text());
-  if (x.rank() == y.rank()) {
-    axes.clear();
-    for (int axis = 0; axis < y.rank(); ++axis) {
-      f.require(x[axis] == y[axis] || x[axis] == 1, "sizes");
-      if (x[axis] == 1) axes.push_back(axis);
+  std::vector<int64_t> repeated;
+  for (int axis = 0, from = 0; axis < y.rank(); ++axis) {
+    if (contains(lacking, axis)) {
+      repeated.push_back(axis);
+    } else {
+      f.require(from < x.rank() && (x[from] == y[axis] || x[from] == 1), "x is " + x.text());
+      if (x[from++] == 1) repeated.push_back(axis);
     }
-  } else {
-    f.require(x == reduced_shape(y, axes, false), "x is " + x.text());
   }
   for (int64_t row = 0; row < f.rows(f.out_type()); ++row)
     for (int64_t e = 0; e < y.count(); ++e) {
       f.out().data[static_cast<size_t>(row * y.count() + e)] =
-          f.in(0).data[static_cast<size_t>(row * x.count() + reduced_index(y, axes, e))];
+          f.in(0).data[static_cast<size_t>(row * x.count() + reduced_index(y, repeated, e))];
     }
 }
 

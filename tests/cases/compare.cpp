@@ -1,0 +1,68 @@
+// Rounding is allowed for, nothing else: NaN and infinities must be where the reference has them.
+#include "cases/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+
+namespace brisk::test {
+namespace {
+
+/// The sum of absolute values that went into each element: the same node over absolute inputs, before its activation.
+std::vector<oracle::Array> magnitudes(NodeCase node_case) {
+  for (Operand& operand : node_case.inputs) {
+    if (operand.type.dtype != DType::f32) continue;
+    for (double& value : operand.data) value = std::fabs(value);
+  }
+  for (std::vector<double>& before : node_case.before) {
+    for (double& value : before) value = std::fabs(value);
+  }
+  if (node_case.attributes.has("activation")) node_case.attributes.set("activation", std::string("none"));
+  return expected(node_case);
+}
+
+bool same(double got, double want, double allowed) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  const auto rounded = static_cast<double>(static_cast<float>(want));
+  if (std::isinf(rounded) || std::isinf(got)) return got == rounded;
+  return std::fabs(got - want) <= allowed;
+}
+
+}  // namespace
+
+std::vector<oracle::Array> error_scales(const NodeCase& node_case, const std::vector<oracle::Array>& want,
+                                        const Tolerance& tolerance) {
+  std::vector<oracle::Array> scales = tolerance.measure == Measure::magnitude ? magnitudes(node_case) : want;
+  for (oracle::Array& scale : scales) {
+    double largest = 0;
+    for (double& value : scale.data) {
+      value = std::fabs(value);
+      if (std::isfinite(value)) largest = std::max(largest, value);
+    }
+    if (tolerance.measure == Measure::output) scale.data.assign(scale.data.size(), largest);
+  }
+  return scales;
+}
+
+std::string difference(const NodeCase& node_case, const Outcome& got, const Tolerance& tolerance) {
+  oracle::Fault fault;
+  const std::vector<oracle::Array> want = expected(node_case, &fault);
+  if ((got.status != cpu::Status::none) != (fault.kind != oracle::Fault::none)) {
+    return cat("status ", static_cast<int>(got.status), ", the reference has ", static_cast<int>(fault.kind));
+  }
+  const std::vector<oracle::Array> scales = error_scales(node_case, want, tolerance);
+  for (size_t i = 0; i < want.size(); ++i) {
+    for (size_t k = 0; k < want[i].data.size(); ++k) {
+      const double allowed =
+          tolerance.relative * scales[i].data[k] + (tolerance.relative == 0 ? 0 : tolerance.absolute);
+      const double a = got.outputs[i].data[k], b = want[i].data[k];
+      if (same(a, b, allowed)) continue;
+      return cat("output ", i, " element ", k, " of ", want[i].shape, ": ", a, " instead of ", b, ", differs by ",
+                 std::fabs(a - b), ", allowed ", allowed);
+    }
+  }
+  return "";
+}
+
+}  // namespace brisk::test
