@@ -40,8 +40,8 @@ void lower_batch_sum(const Call& call, Lowering& lowering);
 // elementwise.cpp
 void lower_elementwise(const Call& call, Lowering& lowering);
 void lower_expand(const Call& call, Lowering& lowering);
-/// Elementwise nodes of one output type, tile by tile in one phase. Operands are bound as `inputs` (values made outside)
-/// and `outputs` (values read outside) list them. The bits are those of the nodes run apart.
+/// Elementwise nodes of one output type, tile by tile in one phase. Operands are bound as `inputs` (values made
+/// outside) and `outputs` (values read outside) list them. The bits are those of the nodes run apart.
 void lower_group(const graph::Graph& graph, std::span<const int32_t> nodes, int64_t samples, Isa isa,
                  std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs, Lowering& lowering);
 

@@ -1,0 +1,10 @@
+// The activation that a matrix kernel applies to its result before it leaves the core.
+#pragma once
+
+#include <cstdint>
+
+namespace brisk::backend::cpu {
+
+enum class Activation : uint8_t { none, relu, tanh, sigmoid };
+
+}  // namespace brisk::backend::cpu

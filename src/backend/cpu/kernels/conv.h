@@ -1,0 +1,89 @@
+// Convolutions over images whose pixels are vectors of samples. x: [images][channels][height][width][lanes]; weights in
+// canonical order O,H,W,I. conv_taps makes outputs from inputs (forward) or input gradients from output gradients: both
+// are sums over the taps that a pixel has, written down by the lowering as rows, column tiles and channel tiles.
+// Weight gradients are sums over pixels and samples: slices of the batch are summed apart, then added in a fixed tree.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/kernels/activation.h"
+#include "backend/cpu/kernels/declare.h"
+#include "backend/cpu/kernels/tap_tile.h"
+
+namespace brisk::backend::cpu {
+
+/// Output channels that are computed together: [first, first + count), all of one group.
+struct ChannelTile {
+  int32_t first = 0, count = 0;
+  int64_t x = 0;  ///< floats from an image's start to its group's first input channel
+  int64_t w = 0;  ///< floats from the weights' start to channel `first`
+};
+
+/// One row of output pixels: `rows` rows of taps, the first at offset x of the input plane and w of the weights.
+struct RowTaps {
+  int64_t y = 0, x = 0, w = 0;
+  int32_t rows = 0;
+};
+
+/// Pixels of a tile that share a run of columns of taps. The first part of each tile has all its pixels.
+struct ColumnPart {
+  int32_t first = 0, pixels = 0, columns = 0;
+  int64_t x = 0, w = 0;
+};
+
+struct ColumnTile {
+  int64_t y = 0;
+  int32_t pixels = 0;
+  int32_t first_part = 0, parts = 0;
+};
+
+/// A unit: a band of rows of one image, for a part of the channel tiles.
+struct ConvTaps {
+  TapStrides strides;
+  int64_t x_image = 0, y_image = 0;
+  std::vector<ChannelTile> tiles;
+  std::vector<RowTaps> rows;
+  std::vector<ColumnTile> columns;
+  std::vector<ColumnPart> parts;
+  int64_t bands = 1, tile_parts = 1;
+  int64_t packed_at = -1;  ///< weights lie in the workspace; -1: input 1
+  bool bias = false;       ///< input 2
+  Activation activation = Activation::none;
+};
+
+/// Weights of each tile as [input channels][taps][packed], so that a walk reads them in order. A unit: a tile.
+struct PackWeights {
+  std::vector<ChannelTile> tiles;  ///< w: where input 1 holds the tile's first weight
+  int64_t channels = 0, taps = 0;
+  int64_t channel_stride = 0, tap_stride = 0, tile_stride = 0;  ///< of input 1
+  int64_t packed = 0;                                           ///< floats of a tap, >= count
+  int64_t packed_at = 0;
+};
+
+/// The sum over pixels and samples of y's gradient x input, for each pair of channels and each tap. The pixels are cut
+/// into visits whose operands stay in the L1 cache while all taps of a chunk of input channels are summed; a unit takes
+/// the visits of one slice, a part of the output channels and a chunk of the input channels of their group.
+struct WeightGradient {
+  int64_t samples = 0, images_per_block = 1, images = 0;
+  int64_t height = 0, width = 0, out_height = 0, out_width = 0;
+  int64_t stride[2] = {1, 1}, padding[2] = {0, 0};
+  int64_t channels = 0, taps = 0;  ///< input channels of a group; taps of a kernel
+  int64_t x_image = 0, x_channel = 0, y_image = 0, y_channel = 0;
+  std::vector<ChannelTile> tiles;
+  int64_t visit_images = 1, visit_rows = 1, visit_columns = 1;
+  int64_t image_visits = 1, row_visits = 1, column_visits = 1;
+  int64_t slices = 1, tile_parts = 1, chunks = 1;
+  /// From an image's first pixel of a visit to item (channel of the chunk, tap).
+  std::vector<int64_t> offsets;
+  bool padded = false;  ///< a visit's input is copied into scratch with its padding
+  int64_t patch_height = 0, patch_width = 0;
+  int64_t partial_at = 0;  ///< workspace: [slices][output channels][channels][taps]
+  bool accumulates = false;
+};
+
+BRISK_DECLARE_PHASE(pack_weights)
+BRISK_DECLARE_PHASE(conv_taps)
+BRISK_DECLARE_PHASE(conv_weight_gradient)
+BRISK_DECLARE_PHASE(add_weight_slices)  // a unit: an output channel
+
+}  // namespace brisk::backend::cpu

@@ -1,0 +1,217 @@
+// Weight gradient of a convolution: tiles of output channels x items (input channel, tap) are summed in registers over
+// the pixels and samples of a visit, then over the lanes, and added to the slice's partial sums.
+#include <array>
+#include <utility>
+
+#include "backend/cpu/kernels/conv.h"
+#include "backend/cpu/kernels/vector.h"
+
+namespace brisk::backend::cpu::BRISK_ISA {
+namespace {
+
+constexpr int kItems = tile_pixels(kLanes);  ///< of a tile
+constexpr int64_t kMaximumSlices = 32;       ///< that add_weight_slices can add
+
+/// What one visit walks over.
+struct Visit {
+  int64_t images = 0, rows = 0, columns = 0;
+  int64_t full_images = 0;  ///< images of the visit before those whose last lanes hold no samples
+  Mask tail = {};
+  int64_t y_image = 0, y_row = 0, y_channel = 0;
+  int64_t x_image = 0, x_row = 0, x_pixel = 0;
+  int64_t partial_channel = 0;
+};
+
+using GradientTile = void (*)(const Visit& v, const float* dy, const float* x, const int64_t* offsets, float* partial);
+
+template <int kChannels, int kCount>
+BRISK_NOINLINE void gradient_tile(const Visit& v, const float* dy, const float* x, const int64_t* offsets,
+                                  float* partial) {
+  Vec sum[kChannels][kCount];
+  BRISK_UNROLL for (int t = 0; t < kChannels; ++t) { BRISK_UNROLL for (int q = 0; q < kCount; ++q) sum[t][q] = zero(); }
+  int64_t offset[kCount];
+  BRISK_UNROLL for (int q = 0; q < kCount; ++q) offset[q] = offsets[q];
+  const int64_t channel = v.y_channel, x_pixel = v.x_pixel;
+  for (int64_t i = 0; i < v.images; ++i) {
+    const Mask mask = i < v.full_images ? first_lanes(kLanes) : v.tail;
+    for (int64_t r = 0; r < v.rows; ++r) {
+      const float* g = dy + i * v.y_image + r * v.y_row;
+      const float* from = x + i * v.x_image + r * v.x_row;
+      for (int64_t k = v.columns; k > 0; --k) {
+        Vec in[kCount];
+        BRISK_UNROLL for (int q = 0; q < kCount; ++q) in[q] = load_whole(from + offset[q], mask);
+        const float* upper = g + 3 * channel;
+        BRISK_UNROLL for (int t = 0; t < kChannels; ++t) {
+          const Vec gradient = load_whole(t < 3 ? g + t * channel : upper + (t - 3) * channel, mask);
+          BRISK_UNROLL for (int q = 0; q < kCount; ++q) sum[t][q] = fma(gradient, in[q], sum[t][q]);
+        }
+        g += kLanes;
+        from += x_pixel;
+      }
+    }
+  }
+  BRISK_UNROLL for (int t = 0; t < kChannels; ++t) {
+    Vec four[4] = {zero(), zero(), zero(), zero()};
+    BRISK_UNROLL for (int q = 0; q < kCount; ++q) four[q] = sum[t][q];
+    const Quad total = sum4(four[0], four[1], four[2], four[3]);
+    float* to = partial + t * v.partial_channel;
+    if constexpr (kCount == 4) {
+      add4(to, total);
+    } else {
+      float part[4];
+      store4(part, total);
+      BRISK_UNROLL for (int q = 0; q < kCount; ++q) to[q] += part[q];
+    }
+  }
+}
+
+template <size_t... kIndex>
+constexpr std::array<GradientTile, sizeof...(kIndex)> all_tiles(std::index_sequence<kIndex...>) {
+  return {&gradient_tile<kIndex / kItems + 1, kIndex % kItems + 1>...};
+}
+constexpr auto kTiles = all_tiles(std::make_index_sequence<kTileChannels * kItems>());
+
+/// A range [first, last).
+struct Range {
+  int64_t first = 0, last = 0;
+  int64_t size() const { return last - first; }
+};
+BRISK_INLINE Range piece(int64_t size, int64_t pieces, int64_t i) {
+  return {size * i / pieces, size * (i + 1) / pieces};
+}
+BRISK_INLINE Range step(int64_t size, int64_t length, int64_t i) {
+  const int64_t first = i * length, last = first + length;
+  return {first, last < size ? last : size};
+}
+
+struct VisitPlace {
+  Range images, rows, columns;
+};
+
+VisitPlace place_of(const WeightGradient& p, int64_t visit) {
+  const int64_t column = visit % p.column_visits, row = visit / p.column_visits % p.row_visits;
+  const int64_t image = visit / p.column_visits / p.row_visits;
+  return {step(p.images, p.visit_images, image), step(p.out_height, p.visit_rows, row),
+          step(p.out_width, p.visit_columns, column)};
+}
+
+/// Copies one row of the input, columns [first, first + count), zeros where the image has none.
+void copy_row(const float* row, int64_t width, int64_t first, int64_t count, float* to) {
+  for (int64_t w = first; w < first + count; ++w, to += kLanes) {
+    store(to, w >= 0 && w < width ? load(row + w * kLanes) : zero());
+  }
+}
+
+/// The visit's input with its padding, [images][channels of the chunk][patch_height][patch_width].
+void copy_patch(const WeightGradient& p, const VisitPlace& at, Range channels, const float* x, float* patch) {
+  const int64_t top = at.rows.first * p.stride[0] - p.padding[0], left = at.columns.first * p.stride[1] - p.padding[1];
+  const int64_t row_floats = p.patch_width * kLanes;
+  for (int64_t i = at.images.first; i < at.images.last; ++i) {
+    for (int64_t c = channels.first; c < channels.last; ++c) {
+      const float* plane = x + i * p.x_image + c * p.x_channel;
+      for (int64_t h = top; h < top + p.patch_height; ++h, patch += row_floats) {
+        const bool inside = h >= 0 && h < p.height;
+        copy_row(inside ? plane + h * p.width * kLanes : plane, inside ? p.width : 0, left, p.patch_width, patch);
+      }
+    }
+  }
+}
+
+/// All items of the chunk for the tiles [tiles.first, tiles.last), over one visit.
+void run_visit(const WeightGradient& p, const Operands& operands, const VisitPlace& at, Range tiles, Range channels,
+               float* partial) {
+  const float* x = operands.input<float>(0);
+  const float* dy = operands.input<float>(1);
+  Visit v;
+  v.images = at.images.size(), v.rows = at.rows.size(), v.columns = at.columns.size();
+  const int64_t full = p.samples / kLanes * p.images_per_block;
+  v.full_images = full - at.images.first;
+  v.tail = first_lanes(p.samples % kLanes);
+  v.y_image = p.y_image, v.y_row = p.out_width * kLanes, v.y_channel = p.y_channel;
+  v.x_pixel = p.stride[1] * kLanes;
+  v.x_row = p.stride[0] * (p.padded ? p.patch_width : p.width) * kLanes;
+  v.x_image = p.padded ? channels.size() * p.patch_height * p.patch_width * kLanes : p.x_image;
+  v.partial_channel = p.channels * p.taps;
+  const int64_t items = channels.size() * p.taps, item_tiles = (items + kItems - 1) / kItems;
+  auto* patch = reinterpret_cast<float*>(operands.scratch);
+  int64_t copied = -1;
+  for (int64_t t = tiles.first; t < tiles.last; ++t) {
+    const ChannelTile& tile = p.tiles.data()[t];
+    if (p.padded && copied != tile.x) {
+      copy_patch(p, at, channels, x + tile.x, patch);
+      copied = tile.x;
+    }
+    const float* from = p.padded ? patch
+                                 : x + tile.x + at.images.first * p.x_image + channels.first * p.x_channel +
+                                       at.rows.first * v.x_row + at.columns.first * v.x_pixel;
+    const float* gradient = dy + at.images.first * p.y_image + tile.first * p.y_channel + at.rows.first * v.y_row +
+                            at.columns.first * kLanes;
+    for (int64_t i = 0; i < item_tiles; ++i) {
+      const Range q = piece(items, item_tiles, i);
+      const auto function = kTiles[static_cast<size_t>((tile.count - 1) * kItems + q.size() - 1)];
+      function(v, gradient, from, p.offsets.data() + q.first,
+               partial + tile.first * v.partial_channel + channels.first * p.taps + q.first);
+    }
+  }
+}
+
+/// The sum of `count` vectors, `stride` floats apart, in a fixed binary tree.
+BRISK_INLINE Vec tree_sum(const float* from, int64_t stride, int64_t count, Mask mask) {
+  Vec part[kMaximumSlices];
+  for (int64_t s = 0; s < count; ++s) part[s] = load(from + s * stride, mask);
+  for (int64_t apart = 1; apart < count; apart *= 2) {
+    for (int64_t s = 0; s + apart < count; s += 2 * apart) part[s] += part[s + apart];
+  }
+  return part[0];
+}
+
+}  // namespace
+
+void conv_weight_gradient(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& p = *static_cast<const WeightGradient*>(parameters);
+  const auto out_channels = p.tiles.back().first + p.tiles.back().count;
+  const int64_t visits = p.image_visits * p.row_visits * p.column_visits;
+  for (int64_t unit = first; unit < last; ++unit) {
+    const int64_t chunk = unit % p.chunks, part = unit / p.chunks % p.tile_parts;
+    const int64_t slice = unit / p.chunks / p.tile_parts;
+    const Range channels = piece(p.channels, p.chunks, chunk);
+    const Range tiles = piece(static_cast<int64_t>(p.tiles.size()), p.tile_parts, part);
+    float* partial =
+        reinterpret_cast<float*>(operands.workspace + p.partial_at) + slice * out_channels * p.channels * p.taps;
+    for (int64_t t = tiles.first; t < tiles.last; ++t) {
+      const ChannelTile& tile = p.tiles.data()[t];
+      for (int64_t o = tile.first; o < tile.first + tile.count; ++o) {
+        float* row = partial + (o * p.channels + channels.first) * p.taps;
+        for (int64_t i = 0; i < channels.size() * p.taps; ++i) row[i] = 0;
+      }
+    }
+    const Range mine = piece(visits, p.slices, slice);
+    for (int64_t v = mine.first; v < mine.last; ++v) {
+      run_visit(p, operands, place_of(p, v), tiles, channels, partial);
+    }
+  }
+}
+
+void add_weight_slices(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& p = *static_cast<const WeightGradient*>(parameters);
+  const auto out_channels = p.tiles.back().first + p.tiles.back().count;
+  const int64_t count = p.channels * p.taps;
+  const bool add = p.accumulates && operands.run->accumulate;
+  const auto* partial = reinterpret_cast<const float*>(operands.workspace + p.partial_at);
+  for (int64_t o = first; o < last; ++o) {
+    float* out = operands.output<float>(0) + o * count;
+    int64_t channel = 0, tap = 0;
+    for (int64_t e = 0; e < count; e += kLanes) {
+      const Mask mask = first_lanes(count - e);
+      alignas(64) float total[kLanes];
+      store(total, tree_sum(partial + o * count + e, out_channels * count, p.slices, mask));
+      for (int64_t i = e; i < count && i < e + kLanes; ++i) {
+        float& to = out[tap * p.channels + channel];
+        to = add ? to + total[i - e] : total[i - e];
+        if (++tap == p.taps) tap = 0, ++channel;
+      }
+    }
+  }
+}
+
+}  // namespace brisk::backend::cpu::BRISK_ISA

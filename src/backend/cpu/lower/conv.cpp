@@ -1,0 +1,289 @@
+// Convolution: which taps each pixel has, how the work is cut.
+#include <algorithm>
+#include <numeric>
+
+#include "backend/cpu/kernels/conv.h"
+#include "backend/cpu/lower/activation.h"
+#include "backend/cpu/lower/dims.h"
+#include "backend/cpu/lower/lower.h"
+
+namespace brisk::backend::cpu {
+namespace {
+
+constexpr int64_t kUnits = 16;             ///< enough for eight threads
+constexpr int64_t kMaximumSlices = 32;     ///< of a weight gradient
+constexpr int64_t kChunkItems = 64;        ///< input channels x taps of a weight gradient's chunk, about
+constexpr int64_t kVisitBytes = 24 << 10;  ///< of the output gradient's tile in a visit, about: half of the L1 cache
+
+/// One axis of a forward convolution.
+struct Axis {
+  int64_t in = 0, out = 0, kernel = 1, stride = 1, padding = 0, dilation = 1;
+};
+
+/// The convolution that a node belongs to; `in`, `out` as the forward node sees them.
+struct Geometry {
+  Axis axis[2];  ///< height, width
+  int64_t channels = 0, out_channels = 0, groups = 1;
+  int64_t images = 0;
+  int64_t group_channels() const { return channels / groups; }
+  int64_t group_out_channels() const { return out_channels / groups; }
+  int64_t taps() const { return axis[0].kernel * axis[1].kernel; }
+};
+
+Geometry geometry(const Call& call, const graph::ValueType& in, const graph::ValueType& out, int64_t kernel_height,
+                  int64_t kernel_width) {
+  const graph::Attributes& a = call.node.attributes;
+  Geometry g;
+  g.channels = in.shape[0], g.out_channels = out.shape[0];
+  g.groups = a.integer("groups");
+  g.images = call.blocks() * in.rows;
+  for (size_t i = 0; i < 2; ++i) {
+    const int dim = static_cast<int>(i) + 1;
+    g.axis[i] = {in.shape[dim],           out.shape[dim],           i == 0 ? kernel_height : kernel_width,
+                 a.integers("stride")[i], a.integers("padding")[i], a.integers("dilation")[i]};
+  }
+  return g;
+}
+
+/// Pixels y_first, y_first + y_step, ... of an axis whose taps form one progression: pixel j at tap t reads position
+/// x_first + j x_pixel + t x_tap of the other side, where it exists, times weight w_first + t w_tap.
+struct Line {
+  int64_t y_first = 0, y_step = 1, pixels = 0;
+  int64_t x_first = 0, x_pixel = 1, x_tap = 1, bound = 0;
+  int64_t taps = 0, w_first = 0, w_tap = 1;
+  bool has(int64_t j, int64_t t) const {
+    const int64_t x = x_first + j * x_pixel + t * x_tap;
+    return x >= 0 && x < bound;
+  }
+};
+
+std::vector<Line> forward_lines(const Axis& a) {
+  return {{0, 1, a.out, -a.padding, a.stride, a.dilation, a.in, a.kernel, 0, 1}};
+}
+
+/// Input position i gets output o's gradient at tap k when i = o stride - padding + k dilation: the positions of a
+/// class modulo the stride share their taps.
+std::vector<Line> gradient_lines(const Axis& a) {
+  const int64_t common = std::gcd(a.stride, a.dilation), step = a.stride / common;
+  std::vector<Line> lines;
+  for (int64_t c = 0; c < std::min(a.stride, a.in); ++c) {
+    Line line{c, a.stride, ceil_divide(a.in - c, a.stride), 0, 1, -a.dilation / common, a.out, 0, 0, step};
+    for (int64_t k = 0; k < std::min(step, a.kernel); ++k) {
+      const int64_t distance = c + a.padding - k * a.dilation;
+      if (distance % a.stride != 0) continue;
+      line.w_first = k;
+      line.taps = ceil_divide(a.kernel - k, step);
+      line.x_first = distance / a.stride;
+      break;
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+/// Taps [first, last) that pixel j has.
+struct TapRange {
+  int64_t first = 0, last = 0;
+};
+TapRange taps_of(const Line& line, int64_t j) {
+  TapRange range;
+  while (range.first < line.taps && !line.has(j, range.first)) ++range.first;
+  range.last = range.first;
+  while (range.last < line.taps && line.has(j, range.last)) ++range.last;
+  return range;
+}
+
+void add_rows(ConvTaps& p, const Line& line, int64_t y_row, int64_t x_row, int64_t w_row) {
+  for (int64_t j = 0; j < line.pixels; ++j) {
+    const TapRange taps = taps_of(line, j);
+    const int64_t x = line.x_first + j * line.x_pixel + taps.first * line.x_tap;
+    const int64_t w = line.w_first + taps.first * line.w_tap;
+    const bool some = taps.last > taps.first;
+    p.rows.push_back({(line.y_first + j * line.y_step) * y_row, some ? x * x_row : 0, some ? w * w_row : 0,
+                      static_cast<int32_t>(taps.last - taps.first)});
+  }
+}
+
+/// The parts of the tile of pixels [first, first + count): runs of taps that the same pixels have, those of all first.
+std::vector<ColumnPart> column_parts(const Line& line, int64_t first, int64_t count, int64_t lanes, int64_t w_column) {
+  std::vector<ColumnPart> parts;
+  for (int64_t t = 0; t < line.taps; ++t) {
+    int64_t begin = 0, end = count;
+    while (begin < count && !line.has(first + begin, t)) ++begin;
+    while (end > begin && !line.has(first + end - 1, t)) --end;
+    if (begin == end) continue;
+    if (!parts.empty() && parts.back().first == begin && parts.back().pixels == end - begin) {
+      ++parts.back().columns;
+      continue;
+    }
+    const int64_t x = line.x_first + (first + begin) * line.x_pixel + t * line.x_tap;
+    parts.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end - begin), 1, x * lanes,
+                     (line.w_first + t * line.w_tap) * w_column});
+  }
+  const auto whole = [count](const ColumnPart& part) { return part.pixels == count; };
+  const auto found = std::find_if(parts.begin(), parts.end(), whole);
+  if (found == parts.end()) {
+    parts.insert(parts.begin(), {0, static_cast<int32_t>(count), 0, 0, 0});
+  } else {
+    std::rotate(parts.begin(), found, found + 1);
+  }
+  return parts;
+}
+
+void add_columns(ConvTaps& p, const Line& line, int64_t lanes, int64_t w_column) {
+  const int64_t tiles = ceil_divide(line.pixels, tile_pixels(static_cast<int>(lanes)));
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t first = line.pixels * i / tiles, count = line.pixels * (i + 1) / tiles - first;
+    const std::vector<ColumnPart> parts = column_parts(line, first, count, lanes, w_column);
+    p.columns.push_back({(line.y_first + first * line.y_step) * lanes, static_cast<int32_t>(count),
+                         static_cast<int32_t>(p.parts.size()), static_cast<int32_t>(parts.size())});
+    p.parts.insert(p.parts.end(), parts.begin(), parts.end());
+  }
+}
+
+/// Tiles of at most kTileChannels of the output channels, even in size, none across groups.
+std::vector<ChannelTile> channel_tiles(int64_t groups, int64_t group_channels, int64_t x_group) {
+  std::vector<ChannelTile> tiles;
+  const int64_t each = ceil_divide(group_channels, kTileChannels);
+  for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t i = 0; i < each; ++i) {
+      const int64_t first = group_channels * i / each, last = group_channels * (i + 1) / each;
+      tiles.push_back(
+          {static_cast<int32_t>(g * group_channels + first), static_cast<int32_t>(last - first), g * x_group, 0});
+    }
+  }
+  return tiles;
+}
+
+/// Cuts images into bands of rows, then into parts of the tiles, until there are enough units.
+int64_t cut(ConvTaps& p, int64_t images) {
+  const auto rows = static_cast<int64_t>(p.rows.size()), tiles = static_cast<int64_t>(p.tiles.size());
+  p.bands = std::clamp<int64_t>(ceil_divide(kUnits, images), 1, rows);
+  p.tile_parts = std::clamp<int64_t>(ceil_divide(kUnits, images * p.bands), 1, tiles);
+  return images * p.bands * p.tile_parts;
+}
+
+/// How one side of a convolution is reached: forward from x to y, or from y's gradient to x's.
+struct Side {
+  int64_t channels = 0, height = 0, width = 0;
+  int64_t plane(int64_t lanes) const { return height * width * lanes; }
+};
+
+struct WeightStrides {
+  int64_t tile = 0, channel = 0, tap = 0;
+};
+
+/// Packs the weights, a phase of its own, and walks over the packed ones.
+void lower_taps(const Call& call, const Geometry& g, const Side& from, const Side& to, const std::vector<Line>& rows,
+                const std::vector<Line>& columns, WeightStrides weights, ConvTaps p, Lowering& lowering) {
+  const int64_t lanes = call.lanes(), taps = g.taps();
+  const int64_t to_group = to.channels / g.groups, from_group = from.channels / g.groups;
+  p.tiles = channel_tiles(g.groups, to_group, from_group * from.plane(lanes));
+  PackWeights pack;
+  pack.tiles = p.tiles;
+  pack.channels = from_group, pack.taps = taps;
+  pack.channel_stride = weights.channel, pack.tap_stride = weights.tap, pack.tile_stride = weights.tile;
+  for (const ChannelTile& tile : p.tiles) pack.packed = std::max<int64_t>(pack.packed, tile.count);
+  const int64_t tile_floats = from_group * taps * pack.packed;
+  const int64_t group_weights = g.group_out_channels() * taps * g.group_channels();
+  for (size_t i = 0; i < p.tiles.size(); ++i) {
+    const int64_t first = p.tiles[i].first;
+    pack.tiles[i].w = first / to_group * group_weights + first % to_group * weights.tile;
+    p.tiles[i].w = static_cast<int64_t>(i) * tile_floats;
+  }
+  p.packed_at = pack.packed_at = lowering.workspace(static_cast<int64_t>(p.tiles.size()) * tile_floats * 4);
+  const int64_t w_column = pack.packed, w_row = g.axis[1].kernel * pack.packed;
+  for (const Line& line : rows) add_rows(p, line, to.width * lanes, from.width * lanes, w_row);
+  for (const Line& line : columns) add_columns(p, line, lanes, w_column);
+  TapStrides& s = p.strides;
+  s.channels = from_group;
+  s.x_channel = from.plane(lanes), s.x_row = rows[0].x_tap * from.width * lanes;
+  s.x_column = columns[0].x_tap * lanes, s.x_pixel = columns[0].x_pixel * lanes;
+  s.w_channel = taps * pack.packed, s.w_row = rows[0].w_tap * w_row, s.w_column = columns[0].w_tap * w_column;
+  s.y_channel = to.plane(lanes), s.y_pixel = columns[0].y_step * lanes;
+  p.x_image = from.channels * from.plane(lanes), p.y_image = to.channels * to.plane(lanes);
+  const auto pack_units = static_cast<int64_t>(pack.tiles.size());
+  lowering.phase(BRISK_PHASE(call, pack_weights), pack_units, std::move(pack));
+  const int64_t units = cut(p, g.images);
+  lowering.phase(BRISK_PHASE(call, conv_taps), units, std::move(p));
+}
+
+/// Chooses visits, slices, parts and chunks; sets what depends on them.
+void cut(const Call& call, const Geometry& g, WeightGradient& p) {
+  const int64_t vector = call.lanes() * 4;
+  const int64_t pixels = std::max<int64_t>(1, kVisitBytes / (kTileChannels * vector));
+  p.visit_columns = std::min(p.out_width, pixels);
+  p.visit_rows = std::clamp<int64_t>(pixels / p.visit_columns, 1, p.out_height);
+  p.visit_images = std::clamp<int64_t>(pixels / (p.visit_columns * p.visit_rows), 1, p.images);
+  p.column_visits = ceil_divide(p.out_width, p.visit_columns);
+  p.row_visits = ceil_divide(p.out_height, p.visit_rows);
+  p.image_visits = ceil_divide(p.images, p.visit_images);
+  const auto tiles = static_cast<int64_t>(p.tiles.size());
+  p.chunks = ceil_divide(p.channels, ceil_divide(kChunkItems, p.taps));
+  const int64_t visits = p.column_visits * p.row_visits * p.image_visits;
+  p.slices = std::clamp<int64_t>(ceil_divide(2 * kUnits, p.chunks), 1, std::min(visits, kMaximumSlices));
+  p.tile_parts = std::clamp<int64_t>(ceil_divide(kUnits, p.slices * p.chunks), 1, tiles);
+  p.patch_height = (p.visit_rows - 1) * p.stride[0] + (g.axis[0].kernel - 1) * g.axis[0].dilation + 1;
+  p.patch_width = (p.visit_columns - 1) * p.stride[1] + (g.axis[1].kernel - 1) * g.axis[1].dilation + 1;
+}
+
+void set_offsets(const Geometry& g, int64_t lanes, int64_t chunk, WeightGradient& p) {
+  const int64_t width = p.padded ? p.patch_width : p.width;
+  const int64_t plane = p.padded ? p.patch_height * p.patch_width * lanes : p.x_channel;
+  for (int64_t c = 0; c < chunk; ++c) {
+    for (int64_t h = 0; h < g.axis[0].kernel; ++h) {
+      for (int64_t w = 0; w < g.axis[1].kernel; ++w) {
+        p.offsets.push_back(c * plane + (h * g.axis[0].dilation * width + w * g.axis[1].dilation) * lanes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void lower_conv2d(const Call& call, Lowering& lowering) {
+  const graph::ValueType &x = call.input(0), &w = call.input(1), &y = call.output(0);
+  const Geometry g = geometry(call, x, y, w.shape[1], w.shape[2]);
+  ConvTaps p;
+  p.bias = call.inputs() > 2;
+  p.activation = activation_of(call);
+  const int64_t filter = g.taps() * g.group_channels();
+  lower_taps(call, g, {g.channels, g.axis[0].in, g.axis[1].in}, {g.out_channels, g.axis[0].out, g.axis[1].out},
+             forward_lines(g.axis[0]), forward_lines(g.axis[1]), {filter, 1, g.group_channels()}, std::move(p),
+             lowering);
+}
+
+void lower_conv2d_input_gradient(const Call& call, Lowering& lowering) {
+  const graph::ValueType &dy = call.input(0), &w = call.input(1), &dx = call.output(0);
+  const Geometry g = geometry(call, dx, dy, w.shape[1], w.shape[2]);
+  const int64_t filter = g.taps() * g.group_channels();
+  lower_taps(call, g, {g.out_channels, g.axis[0].out, g.axis[1].out}, {g.channels, g.axis[0].in, g.axis[1].in},
+             gradient_lines(g.axis[0]), gradient_lines(g.axis[1]), {1, filter, g.group_channels()}, {}, lowering);
+}
+
+void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering) {
+  const graph::ValueType &x = call.input(0), &dy = call.input(1);
+  const std::vector<int64_t>& kernel = call.node.attributes.integers("kernel");
+  const Geometry g = geometry(call, x, dy, kernel[0], kernel[1]);
+  const int64_t lanes = call.lanes();
+  WeightGradient p;
+  p.samples = call.samples, p.images_per_block = x.rows, p.images = g.images;
+  p.height = g.axis[0].in, p.width = g.axis[1].in, p.out_height = g.axis[0].out, p.out_width = g.axis[1].out;
+  for (size_t i = 0; i < 2; ++i) p.stride[i] = g.axis[i].stride, p.padding[i] = g.axis[i].padding;
+  p.channels = g.group_channels(), p.taps = g.taps();
+  p.x_channel = p.height * p.width * lanes, p.x_image = g.channels * p.x_channel;
+  p.y_channel = p.out_height * p.out_width * lanes, p.y_image = g.out_channels * p.y_channel;
+  p.tiles = channel_tiles(g.groups, g.group_out_channels(), g.group_channels() * p.x_channel);
+  p.accumulates = call.graph.value(call.node.outputs[0]).place == graph::Place::gradient;
+  p.padded = p.padding[0] + p.padding[1] > 0;
+  cut(call, g, p);
+  const int64_t chunk = ceil_divide(p.channels, p.chunks);
+  set_offsets(g, lanes, chunk, p);
+  if (p.padded) lowering.scratch(p.visit_images * chunk * p.patch_height * p.patch_width * lanes * 4);
+  p.partial_at = lowering.workspace(p.slices * g.out_channels * p.channels * p.taps * 4);
+  const int64_t units = p.slices * p.tile_parts * p.chunks;
+  lowering.phase(BRISK_PHASE(call, conv_weight_gradient), units, p);
+  lowering.phase(BRISK_PHASE(call, add_weight_slices), g.out_channels, std::move(p));
+}
+
+}  // namespace brisk::backend::cpu
