@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <ostream>
 #include <stdexcept>
 
 namespace brisk::golden {
@@ -210,6 +211,10 @@ double OpCase::attribute(const std::string& key, double otherwise) const {
 double OptimizerTrace::option(const std::string& key, double otherwise) const {
   return first_of(options, key, otherwise);
 }
+
+void PrintTo(const OpCase& row, std::ostream* out) { *out << row.name; }
+
+void PrintTo(const OptimizerTrace& trace, std::ostream* out) { *out << trace.name; }
 
 Trajectories read_trajectories(const std::string& path) try {
   const TensorFile file(path);

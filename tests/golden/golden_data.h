@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -77,6 +78,7 @@ struct Array {
   bool integer = false;
   std::vector<int64_t> shape;
   std::vector<double> values;
+  int64_t count() const { return static_cast<int64_t>(values.size()); }
   std::vector<float> floats() const;
   std::vector<int64_t> integers() const;
 };
@@ -104,6 +106,10 @@ struct OptimizerTrace {
   std::vector<double> start;
   double option(const std::string& key, double otherwise) const;
 };
+
+// How a failing parametrised test names its case.
+void PrintTo(const OpCase& row, std::ostream* out);
+void PrintTo(const OptimizerTrace& trace, std::ostream* out);
 
 struct Ops {
   std::vector<OpCase> cases;

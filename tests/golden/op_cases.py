@@ -222,7 +222,7 @@ def losses(draw):
 
 
 def optimizers(draw):
-    rates = [0.1, 0.1, 0.05, 0.2, 0.2, 0.01]
+    rates = [0.1 * 0.5**k for k in range(6)]  # halved at each step
 
     def trace(name, kind, schedule=None, **options):
         start, steps = draw(5), [draw(5) for _ in range(6)]
