@@ -5,13 +5,31 @@
 
 namespace brisk::backend::cpu::BRISK_ISA {
 
-/// Sum of the lanes in double, in their order.
+/// Sum of the lanes in double.
 BRISK_INLINE double sum_double(Vec a) {
   alignas(64) float lane[kLanes];
   store(lane, a);
-  double total = 0;
-  for (int i = 0; i < kLanes; ++i) total += static_cast<double>(lane[i]);
-  return total;
+  double part[4] = {0, 0, 0, 0};
+  BRISK_UNROLL for (int i = 0; i < kLanes; i += 4) {
+    for (int k = 0; k < 4; ++k) part[k] += static_cast<double>(lane[i + k]);
+  }
+  return (part[0] + part[2]) + (part[1] + part[3]);
+}
+
+struct TwoSums {
+  Vec first, second;
+};
+/// add(i, sums) for i = 0 .. count - 1, into two pairs of sums by turns.
+template <class F>
+BRISK_INLINE TwoSums two_sums_of(int64_t count, F add) {
+  TwoSums even = {zero(), zero()}, odd = {zero(), zero()};
+  int64_t i = 0;
+  for (; i + 2 <= count; i += 2) {
+    add(i, even);
+    add(i + 1, odd);
+  }
+  if (i < count) add(i, even);
+  return {even.first + odd.first, even.second + odd.second};
 }
 
 /// Sum of f(0) .. f(count - 1): four running sums, so that additions overlap and errors grow a quarter as fast.
