@@ -23,7 +23,7 @@ bool wants_gradient(const CaseInput& input) {
 
 /// Rows worth deriving: small ones are enough, the rule does not depend on the size.
 bool is_derived(const OpCase& row) {
-  if (!row.smooth || !graph::op(row.op).derive) return false;
+  if (!row.smooth || !graph::op(row.op).derive || !wants_gradient(row.inputs[0])) return false;
   int64_t elements = 0;
   for (const CaseInput& input : row.inputs) elements += input.type.elements();
   return elements <= 3000;
