@@ -1,7 +1,7 @@
 // Forward and input gradient.
 #include "backend/cpu/kernels/conv.h"
 
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/range.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
 namespace {
@@ -49,10 +49,10 @@ void conv_taps(const void* parameters, const Operands& operands, int64_t first, 
     const int64_t image = unit / p.tile_parts / p.bands;
     const Place at{operands.input<float>(0) + image * p.x_image, weights, p.bias ? operands.input<float>(2) : nullptr,
                    operands.output<float>(0) + image * p.y_image};
-    const int64_t first_tile = tiles * part / p.tile_parts, last_tile = tiles * (part + 1) / p.tile_parts;
-    for (int64_t r = rows * band / p.bands; r < rows * (band + 1) / p.bands; ++r) {
+    const Range mine = piece(tiles, p.tile_parts, part), lines = piece(rows, p.bands, band);
+    for (int64_t r = lines.first; r < lines.last; ++r) {
       for (const ColumnTile& column : p.columns) {
-        for (int64_t t = first_tile; t < last_tile; ++t) {
+        for (int64_t t = mine.first; t < mine.last; ++t) {
           run_tile(p, at, p.rows.data()[r], column, p.tiles.data()[t]);
         }
       }

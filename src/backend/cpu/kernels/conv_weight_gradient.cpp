@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cpu/kernels/conv.h"
+#include "backend/cpu/kernels/range.h"
 #include "backend/cpu/kernels/vector.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -71,19 +72,6 @@ constexpr std::array<GradientTile, sizeof...(kIndex)> all_tiles(std::index_seque
 }
 constexpr auto kTiles = all_tiles(std::make_index_sequence<kTileChannels * kItems>());
 
-/// A range [first, last).
-struct Range {
-  int64_t first = 0, last = 0;
-  int64_t size() const { return last - first; }
-};
-BRISK_INLINE Range piece(int64_t size, int64_t pieces, int64_t i) {
-  return {size * i / pieces, size * (i + 1) / pieces};
-}
-BRISK_INLINE Range step(int64_t size, int64_t length, int64_t i) {
-  const int64_t first = i * length, last = first + length;
-  return {first, last < size ? last : size};
-}
-
 struct VisitPlace {
   Range images, rows, columns;
 };
@@ -91,8 +79,8 @@ struct VisitPlace {
 VisitPlace place_of(const WeightGradient& p, int64_t visit) {
   const int64_t column = visit % p.column_visits, row = visit / p.column_visits % p.row_visits;
   const int64_t image = visit / p.column_visits / p.row_visits;
-  return {step(p.images, p.visit_images, image), step(p.out_height, p.visit_rows, row),
-          step(p.out_width, p.visit_columns, column)};
+  return {stretch(p.images, p.visit_images, image), stretch(p.out_height, p.visit_rows, row),
+          stretch(p.out_width, p.visit_columns, column)};
 }
 
 /// Copies one row of the input, columns [first, first + count), zeros where the image has none.

@@ -1,0 +1,85 @@
+// The ordered list of candidates: for each op, the first that does not decline is taken.
+#include <algorithm>
+#include <vector>
+
+#include "backend/cpu/lower/lower.h"
+#include "backend/cpu/lowering.h"
+#include "graph/op_table.h"
+
+namespace brisk::backend::cpu {
+namespace {
+
+Implementation native(std::string_view op, void (*lower)(const Call&, Lowering&)) {
+  return {op, "native", nullptr, lower};
+}
+
+std::vector<Implementation> all() {
+  std::vector<Implementation> list = {
+      native("conv2d", lower_conv2d),
+      native("conv2d_input_gradient", lower_conv2d_input_gradient),
+      native("conv2d_weight_gradient", lower_conv2d_weight_gradient),
+      native("linear", lower_linear),
+      native("linear_input_gradient", lower_linear_input_gradient),
+      native("linear_weight_gradient", lower_linear_weight_gradient),
+      native("bias_add", lower_bias_add),
+      native("channel_sum", lower_channel_sum),
+      native("max_pool2d", lower_max_pool2d),
+      native("max_pool2d_gradient", lower_max_pool2d_gradient),
+      native("avg_pool2d", lower_avg_pool2d),
+      native("avg_pool2d_gradient", lower_avg_pool2d_gradient),
+      native("load", lower_load),
+      native("store", lower_store),
+      native("total", lower_total),
+      native("seed_rows", lower_seed_rows),
+      native("seed_count", lower_seed_count),
+      native("store_gradient", lower_store_gradient),
+      native("reduce_sum", lower_reduce),
+      native("reduce_mean", lower_reduce),
+      native("expand", lower_expand),
+      native("batch_sum", lower_batch_sum),
+      native("reshape", lower_reshape),
+      native("concat", lower_concat),
+      native("slice", lower_slice),
+      native("pad_slice", lower_pad_slice),
+      native("softmax", lower_softmax),
+      native("log_softmax", lower_softmax),
+      native("softmax_gradient", lower_softmax_gradient),
+      native("log_softmax_gradient", lower_softmax_gradient),
+      native("negative_log_likelihood", lower_nll),
+      native("negative_log_likelihood_gradient", lower_nll_gradient),
+      native("softmax_cross_entropy", lower_softmax_cross_entropy),
+      native("softmax_cross_entropy_gradient", lower_softmax_cross_entropy_gradient),
+      native("accuracy", lower_accuracy),
+      native("batch_norm", lower_batch_norm),
+      native("batch_norm_inference", lower_batch_norm_inference),
+      native("batch_norm_gradient", lower_batch_norm_gradient),
+      native("batch_norm_commit", lower_batch_norm_commit),
+      native("gradient_stats", lower_gradient_stats),
+      native("sgd_walk", lower_sgd_walk),
+      native("adam_walk", lower_adam_walk),
+  };
+  for (const char* op :
+       {"add", "sub", "mul", "div", "relu", "tanh", "sigmoid", "exp", "log", "scale", "add_scalar", "relu_gradient",
+        "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
+    list.push_back(native(op, lower_elementwise));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::span<const Implementation> implementations() {
+  static const std::vector<Implementation> list = all();
+  return list;
+}
+
+bool may_run_in_place(const Call& call, int input) {
+  if (!(call.input(input) == call.output(0))) return false;
+  const auto list = implementations();
+  const auto found = std::find_if(list.begin(), list.end(), [&](const Implementation& candidate) {
+    return candidate.op == call.node.op->name && candidate.lower == lower_elementwise;
+  });
+  return found != list.end() || (call.node.op->name == "bias_add" && input == 0);
+}
+
+}  // namespace brisk::backend::cpu

@@ -1,0 +1,29 @@
+// Pooling of images whose pixels are vectors of samples, [planes][height][width][lanes]; a plane is a channel of an
+// image.
+#pragma once
+
+#include <vector>
+
+#include "backend/cpu/kernels/declare.h"
+
+namespace brisk::backend::cpu {
+
+/// Indices [first, last) along one axis: the inputs of an output's window, or the outputs whose windows hold an input.
+struct WindowRange {
+  int32_t first = 0, last = 0;
+};
+
+/// A unit: planes_per_unit planes.
+struct Pooling {
+  int64_t planes = 0, planes_per_unit = 1;
+  int64_t read_height = 0, read_width = 0;  ///< of the plane that is read
+  std::vector<WindowRange> rows, columns;   ///< one for each row and column that is written
+  float count = 1;                          ///< elements of a window, padding included
+};
+
+BRISK_DECLARE_PHASE(max_pool)
+BRISK_DECLARE_PHASE(max_pool_gradient)
+BRISK_DECLARE_PHASE(average_pool)
+BRISK_DECLARE_PHASE(average_pool_gradient)
+
+}  // namespace brisk::backend::cpu
