@@ -114,6 +114,8 @@ class BRISK_EXPORT Model {
   Model(ModelFunction function, Shape input, ModelOptions options = {});
   /// Named inputs. Throws Error [shape] at the user's line when an operation does not fit.
   Model(ModelFunction function, Inputs inputs, ModelOptions options = {});
+  /// Another handle to a model's state, as Trainers hold one.
+  explicit Model(std::shared_ptr<ModelState> state) : state_(std::move(state)) {}
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   Model(const Model&) = delete;

@@ -1,6 +1,7 @@
 // Sums with their counts.
 #include "train/totals.h"
 
+#include <cmath>
 #include <cstdio>
 
 #include "core/text.h"
@@ -59,6 +60,12 @@ std::string values_text(double loss, const std::vector<NamedMean>& terms, const 
   }
   for (const NamedMean& metric : metrics) out += cat(", ", metric.name, " ", four_digits(metric.value()));
   return out;
+}
+
+std::string epochs_text(double epochs) {
+  char buffer[48];
+  std::snprintf(buffer, sizeof(buffer), std::floor(epochs) == epochs ? "%.0f" : "%.2f", epochs);
+  return cat(buffer, epochs == 1 ? " epoch" : " epochs");
 }
 
 }  // namespace brisk::train

@@ -20,4 +20,7 @@ EvaluationResult evaluation_of(const StepTotals& totals);
 /// "loss 0.412, accuracy 0.853": the loss, its terms when there are several, the metrics.
 std::string values_text(double loss, const std::vector<NamedMean>& terms, const std::vector<NamedMean>& metrics);
 
+/// "2 epochs", "1.37 epochs"
+std::string epochs_text(double epochs);
+
 }  // namespace brisk::train

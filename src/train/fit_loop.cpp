@@ -1,0 +1,281 @@
+// The loop. The position in the data is the source of epochs and samples, the step's clock that of updates.
+#include "train/fit_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/log.h"
+#include "train/step_access.h"
+
+namespace brisk::train {
+namespace {
+
+constexpr int kReportsPerEpoch = 10;
+constexpr int kMaximumPrefetch = 1 << 16;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void check_period(const std::string& field, const Duration& duration) {
+  if (duration.set() && !(duration.count() > 0 && std::isfinite(duration.count()))) {
+    throw Error(ErrorCode::option, cat(field, " = ", duration.text()), "must be a finite length of more than 0");
+  }
+}
+
+FitOptions checked(const FitOptions& options) {
+  check_duration("FitOptions.duration", options.duration, false);
+  check_period("FitOptions.evaluate_every", options.evaluate_every);
+  check_period("FitOptions.log_every", options.log_every);
+  if (options.time_limit.set()) check_duration("FitOptions.time_limit", options.time_limit, true);
+  if (options.prefetch < 0 || options.prefetch > kMaximumPrefetch) {
+    throw Error(ErrorCode::option, cat("FitOptions.prefetch = ", options.prefetch),
+                cat("must be 0 to ", kMaximumPrefetch));
+  }
+  return options;
+}
+
+EpochShape shape_of(const Step& step, const Dataset& dataset, const FitOptions& options) {
+  const EpochShape shape{dataset.size(), step.batch(), step.accumulate(), options.drop_last};
+  const std::string owner = data_set_text(dataset.name());
+  if (shape.samples < 1) throw Error(ErrorCode::data, owner, "has no samples");
+  if (shape.micro_batches() == 0) {
+    throw Error(ErrorCode::option, "FitOptions.drop_last = true",
+                cat("leaves no micro-batch: ", owner, " has ", shape.samples, " samples, a micro-batch ", shape.batch,
+                    "; use a smaller batch or .drop_last = false"));
+  }
+  if (shape.samples < shape.batch) {
+    log_warning("StepOptions.batch = ", shape.batch, ": ", owner, " has ", shape.samples,
+                " samples, so each epoch is one micro-batch of ", shape.samples);
+  }
+  return shape;
+}
+
+/// Where the run begins: where the last one ended, or at the next whole epoch when the data set has another size.
+Start start_of(const TrainerState& state, const EpochShape& shape) {
+  Start start{state.position, state.clock.samples, state.clock.updates};
+  const bool moved = state.data_samples != shape.samples || start.position.micro >= shape.micro_batches();
+  if (start.position.micro > 0 && moved) start.position = {start.position.epoch + 1, 0};
+  return start;
+}
+
+Duration log_period(const FitOptions& options, const EpochShape& shape) {
+  if (options.log_every.set()) return options.log_every;
+  const int64_t updates = std::max<int64_t>(1, shape.updates() / kReportsPerEpoch);
+  return {static_cast<double>(updates), Duration::Unit::updates};
+}
+
+double epochs_wanted(const Duration& duration) {
+  return duration.unit() == Duration::Unit::epochs ? duration.count() : 0;
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : start_ns_(now_ns()) {}
+double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_ns_) * 1e-9; }
+
+StepTotals evaluate_all(Step& step, BoundData& data) {
+  step.read_evaluation();
+  data::Batcher batcher(*data.dataset, {.batch = step.batch()});
+  while (const Batch* batch = batcher.next()) step.evaluate(data.binding.feed(*batch));
+  return step.read_evaluation();
+}
+
+FitLoop::FitLoop(Parts parts, const FitOptions& options)
+    : parts_(std::move(parts)),
+      options_(checked(options)),
+      shape_(shape_of(*parts_.step, *parts_.train->dataset, options_)),
+      start_(start_of(*parts_.state, shape_)),
+      horizon_(horizon(options_.duration, shape_, start_)),
+      seconds_before_(parts_.state->clock.seconds),
+      evaluate_trigger_(options_.evaluate_every, parts_.state->clock),
+      log_trigger_(log_period(options_, shape_), parts_.state->clock),
+      events_(options_.run_folder),
+      progress_(options_.progress, options_.log_every.set()) {
+  parts_.state->position = start_.position;
+  parts_.state->data_samples = shape_.samples;
+}
+
+double FitLoop::elapsed() const { return watch_.seconds(); }
+
+void FitLoop::update_clock() {
+  Clock& clock = parts_.state->clock;
+  clock.epochs = epochs_at(shape_, parts_.state->position);
+  clock.seconds = seconds_before_ + elapsed();
+  clock.updates = parts_.step->clock().updates;
+}
+
+ProgressState FitLoop::progress_state() const {
+  ProgressState out;
+  out.clock = parts_.state->clock;
+  out.epochs_wanted = epochs_wanted(options_.duration);
+  const double done = static_cast<double>(done_micro_batches_);
+  if (horizon_.micro_batches > 0) out.fraction = done / static_cast<double>(horizon_.micro_batches);
+  if (out.fraction > 0) out.seconds_left = elapsed() * (1 - out.fraction) / out.fraction;
+  out.samples_per_s = samples_per_s_;
+  out.values = values_;
+  return out;
+}
+
+FitResult FitLoop::run() {
+  begin();
+  try {
+    train();
+    close_window();
+    if (report_totals_.samples > 0) report();
+    const bool evaluated = evaluated_updates_ == parts_.state->clock.updates;
+    if (parts_.validation != nullptr && !evaluated) evaluate();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::numeric) throw;
+    result_.reason = StopReason::diverged;
+    result_.message = error.what();
+    read();
+    if (report_totals_.samples > 0) report();
+  }
+  finish();
+  return std::move(result_);
+}
+
+void FitLoop::begin() {
+  resolve_schedule(*parts_.step, shape_.updates(), horizon_.total_updates);
+  parts_.step->read();
+  result_.machine = parts_.facts.machine;
+  parts_.facts.duration = options_.duration.text();
+  parts_.facts.train_samples = shape_.samples;
+  if (parts_.validation != nullptr) parts_.facts.validation_samples = parts_.validation->dataset->size();
+  events_.start(parts_.state->clock, parts_.facts);
+  if (horizon_.micro_batches == 0) {
+    log_warning("FitOptions.duration = ", options_.duration.text(), ": already reached after ",
+                parts_.state->clock.updates, " updates; it counts from the trainer's start, so nothing is trained");
+  }
+}
+
+void FitLoop::train() {
+  const Position& position = parts_.state->position;
+  data::Batcher batcher(*parts_.train->dataset, {.batch = shape_.batch,
+                                                 .drop_last = options_.drop_last,
+                                                 .lookahead = shape_.accumulate > 1 ? shape_.accumulate : 0,
+                                                 .prefetch = options_.prefetch,
+                                                 .seed = options_.seed,
+                                                 .shuffle = options_.shuffle});
+  batcher.seek({position.epoch, shape_.rows_before(position.micro)});
+  const double limit = options_.time_limit.set() ? options_.time_limit.count() : 0;
+  while (position < horizon_.end) {
+    if (window_micro_batches_ == 0 && shape_.accumulate > 1) announce_window(batcher);
+    micro_batch(batcher);
+    if (window_micro_batches_ != 0) continue;
+    after_update();
+    if (limit > 0 && elapsed() >= limit && position < horizon_.end) {
+      result_.reason = StopReason::time_limit;
+      return;
+    }
+  }
+}
+
+/// Tells the step how many samples and counted rows the next window has, so that its gradient is divided by them.
+void FitLoop::announce_window(data::Batcher& batcher) {
+  const Position& position = parts_.state->position;
+  const int64_t end = horizon_.end.epoch == position.epoch ? horizon_.end.micro : shape_.micro_batches();
+  const int64_t last = std::min(position.micro + shape_.accumulate, end);
+  std::vector<std::pair<std::string, double>> counts;
+  const int64_t samples = shape_.rows_before(last) - shape_.rows_before(position.micro);
+  counts.emplace_back("samples", static_cast<double>(samples));
+  for (int64_t k = 0; counts_terms_ && k < last - position.micro; ++k) {
+    const auto terms = count_targets(*parts_.step, parts_.train->binding.feed(*batcher.peek(k)));
+    counts_terms_ = !terms.empty();
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (k == 0) {
+        counts.push_back(terms[i]);
+      } else {
+        counts[i + 1].second += terms[i].second;
+      }
+    }
+  }
+  parts_.step->expect(counts);
+}
+
+void FitLoop::micro_batch(data::Batcher& batcher) {
+  const Batch* batch = batcher.next();
+  parts_.step->run(parts_.train->binding.feed(*batch));
+  TrainerState& state = *parts_.state;
+  state.clock.samples += batch->size();
+  ++state.position.micro;
+  ++done_micro_batches_;
+  window_micro_batches_ = (window_micro_batches_ + 1) % shape_.accumulate;
+  if (state.position.micro == shape_.micro_batches()) end_epoch(batcher);
+  update_clock();
+  if (progress_.wants_tick(state.clock.seconds)) progress_.tick(progress_state());
+}
+
+void FitLoop::end_epoch(data::Batcher& batcher) {
+  close_window();
+  batcher.next();  // the end mark
+  read();
+  result_.train = epoch_totals_;
+  epoch_totals_ = {};
+  parts_.state->position = {parts_.state->position.epoch + 1, 0};
+}
+
+void FitLoop::close_window() {
+  parts_.step->flush();
+  window_micro_batches_ = 0;
+  update_clock();
+}
+
+void FitLoop::after_update() {
+  if (log_trigger_.due(parts_.state->clock)) report();
+  if (evaluate_trigger_.due(parts_.state->clock) && parts_.validation != nullptr) evaluate();
+}
+
+void FitLoop::read() {
+  const StepTotals part = parts_.step->read();
+  if (part.samples == 0) return;
+  add_totals(epoch_totals_, part, *parts_.factors);
+  add_totals(report_totals_, part, *parts_.factors);
+}
+
+void FitLoop::report() {
+  read();
+  const double seconds = elapsed() - report_seconds_ - paused_seconds_;
+  samples_per_s_ = seconds > 0 ? static_cast<double>(report_totals_.samples) / seconds : 0;
+  UpdateReport out;
+  out.clock = parts_.state->clock;
+  out.gradient_norm = report_totals_.gradient_norm;
+  out.learning_rate = report_totals_.learning_rate;
+  out.loss = report_totals_.loss;
+  out.metrics = report_totals_.metrics;
+  out.samples_per_s = samples_per_s_;
+  out.terms = report_totals_.terms;
+  values_ = values_text(out.loss, out.terms, out.metrics);
+  report_totals_ = {};
+  report_seconds_ = elapsed();
+  paused_seconds_ = 0;
+  events_.train(out);
+  progress_.report(progress_state(), out.learning_rate);
+  if (*parts_.callback) (*parts_.callback)(out);
+}
+
+void FitLoop::evaluate() {
+  const double before = elapsed();
+  result_.evaluation = evaluation_of(evaluate_all(*parts_.step, *parts_.validation));
+  evaluated_updates_ = parts_.state->clock.updates;
+  paused_seconds_ += elapsed() - before;
+  update_clock();
+  const EvaluationResult& found = result_.evaluation;
+  events_.evaluation(parts_.state->clock, found);
+  const std::string values = values_text(found.loss, found.terms, found.metrics);
+  progress_.line(cat("validation after ", epochs_text(parts_.state->clock.epochs), ", ",
+                     grouped(parts_.state->clock.updates), " updates: ", values));
+}
+
+void FitLoop::finish() {
+  update_clock();
+  if (epoch_totals_.samples > 0) result_.train = epoch_totals_;
+  result_.clock = parts_.state->clock;
+  events_.finish(result_.clock, result_.reason, result_.message);
+  progress_.line(result_.text());
+}
+
+}  // namespace brisk::train

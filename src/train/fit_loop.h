@@ -1,0 +1,101 @@
+// One run of fit(): micro-batches, windows, reports, evaluations, and why it ended.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "brisk/trainer.h"
+#include "data/batcher.h"
+#include "train/binding.h"
+#include "train/epoch_plan.h"
+#include "train/event_log.h"
+#include "train/progress.h"
+#include "train/totals.h"
+
+namespace brisk::train {
+
+/// What outlives a run: the next fit() goes on from here.
+struct TrainerState {
+  Clock clock{};
+  int64_t data_samples = 0;  ///< of the data set that `position` refers to
+  Position position{};
+};
+
+/// Seconds since it was made.
+class Stopwatch {
+ public:
+  Stopwatch();
+  double seconds() const;
+
+ private:
+  int64_t start_ns_;
+};
+
+/// A data set and how its fields reach the step.
+struct BoundData {
+  const Dataset* dataset = nullptr;
+  Binding binding;
+};
+
+/// Exact means over all samples of a data set.
+StepTotals evaluate_all(Step& step, BoundData& data);
+
+class FitLoop {
+ public:
+  using Callback = std::function<void(const UpdateReport&)>;
+  /// What a run works with; all of it outlives the loop.
+  struct Parts {
+    Step* step = nullptr;
+    TrainerState* state = nullptr;
+    BoundData* train = nullptr;
+    BoundData* validation = nullptr;  ///< null: none
+    const Factors* factors = nullptr;
+    const Callback* callback = nullptr;
+    RunFacts facts{};
+  };
+  /// Checks the options against the data.
+  FitLoop(Parts parts, const FitOptions& options);
+  FitResult run();
+
+ private:
+  void begin();
+  void train();
+  void announce_window(data::Batcher& batcher);
+  void micro_batch(data::Batcher& batcher);
+  void end_epoch(data::Batcher& batcher);
+  void after_update();
+  void read();
+  void report();
+  void evaluate();
+  void close_window();
+  void finish();
+  void update_clock();
+  double elapsed() const;
+  ProgressState progress_state() const;
+
+  Parts parts_;
+  const FitOptions options_;
+  const EpochShape shape_;
+  const Start start_;
+  const Horizon horizon_;
+  Stopwatch watch_;
+  const double seconds_before_;
+  Trigger evaluate_trigger_;
+  Trigger log_trigger_;
+  EventLog events_;
+  Progress progress_;
+  FitResult result_;
+  StepTotals epoch_totals_;   // of the current epoch
+  StepTotals report_totals_;  // since the last report
+  std::string values_;        // of the last report, for the bar
+  double samples_per_s_ = 0;
+  double report_seconds_ = 0;  // when the last report was made
+  double paused_seconds_ = 0;  // spent in evaluation since the last report
+  int64_t done_micro_batches_ = 0;
+  int64_t window_micro_batches_ = 0;  // of the open window
+  int64_t evaluated_updates_ = -1;
+  bool counts_terms_ = true;  // until the step says that no term has a count of its own
+};
+
+}  // namespace brisk::train

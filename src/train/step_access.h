@@ -1,0 +1,26 @@
+// What the loop asks of a step beyond its public face.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "brisk/step.h"
+
+namespace brisk::train {
+
+/// Gives the optimizer's schedules their lengths.
+void resolve_schedule(Step& step, int64_t updates_per_epoch, int64_t total_updates);
+
+/// Rows that count, by term, for the terms that have a count of their own (ignored labels, class weights); empty: none.
+std::vector<std::pair<std::string, double>> count_targets(Step& step, const Feed& feed);
+
+/// How messages name a row of the next feeds; null: by its number.
+void describe_rows(Step& step, std::function<std::string(int64_t row)> describe);
+
+/// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.
+std::string machine_text(const Step& step, Precision precision);
+
+}  // namespace brisk::train
