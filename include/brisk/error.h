@@ -27,7 +27,8 @@ BRISK_EXPORT const char* name(ErrorCode code);
 /// Every failure that Brisk reports. what(): "Error [code] field: message" with actual values and what to do.
 class BRISK_EXPORT Error : public std::exception {
  public:
-  /// field: the option ("StepOptions.batch") or the operation ("linear 'fc1' (lenet.cpp:9)") that is at fault; may be empty.
+  /// field: the option with its value ("StepOptions.batch = 0"; field() gives the part before " = ") or the operation
+  /// ("linear 'fc1'") that is at fault; may be empty.
   /// message: the value, what is allowed, what to do. where: the user's line, for symbolic operations.
   Error(ErrorCode code, std::string field, const std::string& message, Where where = {});
   ~Error() override;

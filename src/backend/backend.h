@@ -42,7 +42,7 @@ struct Bindings {
 
 /// The first error that a kernel met in a run.
 struct Fault {
-  enum class Kind : uint8_t { none, label, nonfinite_gradient, count_mismatch } kind = Kind::none;
+  enum class Kind : uint8_t { none, label, nonfinite_gradient } kind = Kind::none;
   int32_t node = -1;
   int64_t sample = -1;
   int64_t value = 0;

@@ -1,6 +1,7 @@
 // The one exception type: its text is made once, when it is thrown.
 #include "brisk/error.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace brisk {
@@ -45,6 +46,7 @@ Error::Error(ErrorCode code, std::string field, const std::string& message, Wher
     : code_(code), field_(std::move(field)), where_(where) {
   std::string subject = field_;
   if (where.known()) subject += (subject.empty() ? "(" : " (") + where.text() + ")";
+  field_.resize(std::min(field_.find(" = "), field_.size()));
   text_ = std::string("Error [") + name(code) + "] " + subject + (subject.empty() ? "" : ": ") + message;
 }
 

@@ -91,6 +91,7 @@ struct ParameterRef {
   std::string name;
   Shape shape;                     ///< canonical order (convolution weights O,H,W,I)
   bool trainable = true;           ///< false: frozen, or a buffer
+  bool buffer = false;
 };
 
 /// A term of the objective, or a metric: sum over rows of `per_row`, divided by the sum of `row_weight` (or the rows).

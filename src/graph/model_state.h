@@ -1,6 +1,7 @@
 // What a traced model is: its graph, its segment table, and the store that holds the bytes.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct ModelState {
   int64_t buffer_floats = 0;
   int64_t freeze_version = 0;                         ///< changes with freeze and unfreeze
   std::shared_ptr<exec::Store> store;                 ///< made when first needed
+  std::atomic<bool> busy{false};                      ///< a step is running on it
 };
 
 /// Lays segments out in order: each starts at a multiple of 64 bytes; buffers have an arena of their own.

@@ -109,6 +109,7 @@ ValueId Tracer::add_parameter(ParameterSpec spec) {
   ref.name = spec.name;
   ref.shape = spec.shape;
   ref.trainable = !spec.buffer;
+  ref.buffer = spec.buffer;
   graph.parameters.push_back(ref);
   specs.push_back(std::move(spec));
   const auto index = static_cast<int32_t>(graph.parameters.size()) - 1;

@@ -9,7 +9,7 @@ namespace brisk::backend::cpu {
 
 /// The first error that a kernel met; gates the update. Written by the winner of `kind`'s compare-exchange.
 struct Status {
-  enum Kind : int32_t { none = 0, label = 1, nonfinite_gradient = 2, count_mismatch = 3 };
+  enum Kind : int32_t { none = 0, label = 1, nonfinite_gradient = 2 };
   std::atomic<int32_t> kind{none};
   int32_t node = -1;       ///< index of the node in the plan
   int64_t sample = -1;     ///< row (label), or index into Graph::parameters (nonfinite_gradient)

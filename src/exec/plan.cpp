@@ -1,0 +1,139 @@
+// Plan: reading what was compiled.
+#include "brisk/plan.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "exec/compiled_plan.h"
+#include "graph/op_table.h"
+
+namespace brisk {
+namespace exec {
+
+TrainedLayout trained_layout(const graph::Graph& program) {
+  constexpr int64_t kFloatsOfAlignment = 16;
+  TrainedLayout layout;
+  for (const graph::ParameterRef& parameter : program.parameters) {
+    layout.offsets.push_back(parameter.trainable ? layout.floats : -1);
+    if (parameter.trainable)
+      layout.floats += (parameter.shape.count() + kFloatsOfAlignment - 1) / kFloatsOfAlignment * kFloatsOfAlignment;
+  }
+  return layout;
+}
+
+namespace {
+
+/// Bytes of the arenas of the stores that a program refers to, each counted once.
+void add_store_bytes(const graph::Graph& program, PlanBytes& bytes) {
+  for (const graph::ParameterRef& parameter : program.parameters) {
+    const int64_t padded = (parameter.shape.count() + 15) / 16 * 16 * int64_t{sizeof(float)};
+    (parameter.buffer ? bytes.buffers : bytes.parameters) += padded;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source) {
+  auto plan = std::make_shared<CompiledPlan>();
+  source.request.target = source.target.get();
+  plan->graph = passes::compile(source.program, source.request);
+  PlanBytes& bytes = plan->bytes;
+  add_store_bytes(source.program, bytes);
+  bytes.activations = plan->graph.arena_bytes;
+  bytes.live = plan->graph.live_bytes;
+  bytes.gradients = trained_layout(source.program).floats * int64_t{sizeof(float)};
+  bytes.moments = bytes.gradients * source.request.optimizer.moments();
+  bytes.scratch = source.target->scratch_bytes(plan->graph, source.request.samples) * source.threads;
+  bytes.library_bound = source.target->library_bound_bytes();
+  bytes.total = bytes.activations + bytes.buffers + bytes.gradients + bytes.moments + bytes.parameters + bytes.scratch;
+  plan->source = std::move(source);
+  plan->source.request.target = plan->source.target.get();
+  return plan;
+}
+
+}  // namespace exec
+
+Plan::Plan(std::shared_ptr<const exec::CompiledPlan> plan) : plan_(std::move(plan)) {}
+
+PlanBytes Plan::bytes() const { return plan_->bytes; }
+int64_t Plan::batch() const { return plan_->source.request.samples; }
+
+namespace {
+
+int64_t stored_bytes(const graph::Graph& graph, graph::ValueId id, int64_t samples) {
+  const graph::ValueType& type = graph.type(id);
+  return type.elements() * (type.batched() ? samples : 1) * size_of(type.dtype);
+}
+
+}  // namespace
+
+std::vector<PlanStep> Plan::steps() const {
+  const graph::Graph& graph = plan_->graph;
+  const int64_t samples = batch();
+  std::vector<PlanStep> steps;
+  for (size_t i = 0; i < graph.nodes.size();) {
+    size_t end = i + 1;
+    while (end < graph.nodes.size() && graph.nodes[end].group >= 0 && graph.nodes[end].group == graph.nodes[i].group) ++end;
+    PlanStep step;
+    bool batched = false;
+    for (size_t k = i; k < end; ++k) {
+      const graph::Node& node = graph.nodes[k];
+      step.op += (k > i ? " + " : "") + graph::label(node);
+      double flops = graph::flops(graph, node);
+      for (const auto* list : {&node.inputs, &node.outputs})
+        for (const graph::ValueId id : *list) batched |= graph.type(id).batched();
+      step.flops += batched ? flops * static_cast<double>(samples) : flops;
+    }
+    const graph::Node& last = graph.nodes[end - 1];
+    for (size_t k = i; k < end; ++k)
+      for (const graph::ValueId id : graph.nodes[k].inputs) {
+        const int32_t from = graph.value(id).producer;
+        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end)) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+      }
+    for (const graph::ValueId id : last.outputs) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+    step.implementation = last.implementation;
+    step.declined = last.declined;
+    step.stage = graph::name(last.stage);
+    step.shape = last.outputs.empty() ? "" : graph.type(last.outputs[0]).text();
+    step.wave = last.wave;
+    steps.push_back(std::move(step));
+    i = end;
+  }
+  return steps;
+}
+
+std::string Plan::explain() const {
+  const PlanBytes bytes = plan_->bytes;
+  std::string text = cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ", plan_->source.target->name(),
+                         ", ", plan_->source.threads, " threads\n");
+  for (const PlanStep& step : steps()) {
+    text += cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",
+                grouped(static_cast<int64_t>(step.bytes)), " bytes  ", grouped(static_cast<int64_t>(step.flops)), " FLOPs\n");
+    for (const std::string& reason : step.declined) text += cat("       declined: ", reason, "\n");
+  }
+  const auto line = [&](const char* what, int64_t count) { text += cat("  ", what, " ", grouped(count), " bytes\n"); };
+  line("parameters", bytes.parameters);
+  line("buffers", bytes.buffers);
+  line("gradients", bytes.gradients);
+  line("moments", bytes.moments);
+  line("activations", bytes.activations);
+  line("  largest live set", bytes.live);
+  line("scratch", bytes.scratch);
+  line("total", bytes.total);
+  return text;
+}
+
+std::string Plan::dump(const std::string& pass) const {
+  if (pass.empty()) return graph::print(plan_->graph);
+  std::string text, names;
+  for (const passes::Pass& known : passes::all()) names += (names.empty() ? "" : ", ") + std::string(known.name);
+  passes::compile(plan_->source.program, plan_->source.request, [&](const char* name, const graph::Graph& graph) {
+    if (pass == name) text = graph::print(graph);
+  });
+  if (text.empty()) throw Error(ErrorCode::option, cat("pass \"", pass, "\""), cat("is none of ", names));
+  return text;
+}
+
+std::string Plan::dot() const { return graph::dot(plan_->graph); }
+
+}  // namespace brisk

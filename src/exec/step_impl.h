@@ -1,0 +1,163 @@
+// Step, inside: the program it compiles, its plans, its arenas, the open window, and the sums since the last read.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "brisk/step.h"
+#include "core/arena.h"
+#include "exec/compiled_plan.h"
+#include "graph/model_state.h"
+#include "graph/trace.h"
+
+namespace brisk {
+
+class Step::Impl {
+ public:
+  Impl(Model& model, const LossFunction& loss, Optimizer optimizer, const StepOptions& options);
+  Impl(const Objective& objective, const Inputs& inputs, Optimizer optimizer, const StepOptions& options);
+  ~Impl();
+
+  void add_metric(const std::string& name, const MetricFunction& metric);
+  /// Says what the next run, evaluate or count reads; throws Error [data] for wrong names, shapes or dtypes.
+  void feed(const Feed& feed);
+  void feed(const ConstView& input, const ConstView& target);
+  enum class Close : uint8_t { when_full, never };
+  void run(Close close);
+  void close_window();
+  void flush();
+  void expect(const std::vector<std::pair<std::string, double>>& counts);
+  void evaluate();
+  /// Sums over the feed of each counted term's row weights (labels are looked at, nothing is trained).
+  std::vector<std::pair<std::string, double>> count();
+  StepTotals read();
+  StepTotals read_evaluation();
+  Plan plan(int64_t batch);
+  int64_t largest_batch(const LargestBatchOptions& options);
+  void prepare();
+  Tensor gradient(std::string_view name);
+  void set_gradient(std::string_view name, const ConstView& value);
+
+  /// Gives open lengths of the schedule their number; the trainer knows the run.
+  void resolve_schedule(int64_t updates_per_epoch, int64_t samples_per_update, int64_t total_updates);
+  /// Throws Error [data] naming the layer when a training batch of this many rows cannot be normalised.
+  void check_batch(int64_t rows);
+  /// Terms whose mean divides by a count of its own, and whether the user asked for that count.
+  struct CountedTerm {
+    std::string name;
+    bool explicit_count = false;
+  };
+  std::vector<CountedTerm> counted_terms();
+  std::vector<Field> fields() const { return fields_; }   ///< of the feed: inputs, then targets
+  Clock clock() const;
+  const PlanBytes& prepared_bytes() const { return prepared_bytes_; }
+  std::string target_name() const { return target_->name(); }
+
+  int64_t batch = 0;
+  int64_t accumulate = 1;
+  int threads = 1;
+  Optimizer optimizer;
+  Step::Counters counters() const;
+  /// How messages name a row of the feed; the trainer says which sample of which data set it is.
+  std::function<std::string(int64_t row)> describe_row;
+  const std::vector<std::shared_ptr<ModelState>>& models() const { return models_; }
+
+ private:
+  struct Term {
+    std::string name;
+    double factor = 1;
+    bool counted = false;
+    bool explicit_count = false;
+    int64_t rows = 1;          ///< rows of a sample
+    Where where;
+  };
+  struct Sums {
+    std::vector<double> sum, count;   // by Graph::totals index of the training program: terms, then metrics
+    int64_t samples = 0;
+  };
+  struct PlanEntry {
+    graph::Phase phase;
+    int64_t samples;
+    bool seeds_from_host;
+    std::shared_ptr<const exec::CompiledPlan> plan;
+    std::unique_ptr<backend::Program> program;
+    uint64_t used = 0;
+    int64_t stats_offset = -1;         // of the gradient norm in the arena
+    std::vector<int32_t> seed_slots;   // scalar of each term, or -1
+    int32_t rate = -1, ratio = -1, first = -1, bias1 = -1, bias2 = -1;
+  };
+  struct Window {
+    int64_t micro_batches = 0;
+    int64_t samples = 0;
+    double expected_samples = 0;
+    bool seeds_from_host = true;
+    std::vector<double> expected;      // by term
+    std::vector<double> count;         // by term, so far
+  };
+
+  void begin(Optimizer made, const StepOptions& options);
+  void keep(const Mean& objective);
+  void seal();
+  void bind(PlanEntry& entry);
+  std::shared_ptr<const exec::CompiledPlan> make_plan(graph::Phase phase, int64_t samples, bool seeds_from_host);
+  PlanEntry& entry_for(graph::Phase phase, int64_t samples, bool seeds_from_host);
+  void check_fed(size_t field, const ConstView& view);
+  int64_t rows_of_feed();
+  void open_window(int64_t rows);
+  void write_seeds(PlanEntry& entry);
+  void write_update_scalars(PlanEntry& entry);
+  void check_counts();
+  backend::Fault launch(PlanEntry& entry, backend::StepList list, bool accumulates);
+  void take_totals(Sums& sums, bool training);
+  void finish_update(PlanEntry& entry, const backend::Fault& fault);
+  void drop_window();
+  [[noreturn]] void raise(const PlanEntry& entry, const backend::Fault& fault);
+  void check_freeze() const;
+  int64_t plans_made_ = 0;
+  StepTotals report(Sums& sums) const;
+  size_t find_parameter(std::string_view name) const;
+
+  std::shared_ptr<graph::Tracer> tracer_;          // until sealed
+  Vars outputs_, targets_;                         // until sealed
+  std::vector<Mean::Term> traced_terms_, traced_metrics_;   // until sealed
+  std::vector<std::string> metric_names_;
+  std::vector<Field> fields_;
+  std::vector<Model*> update_;
+  std::vector<std::shared_ptr<ModelState>> update_states_;
+
+  std::vector<std::shared_ptr<ModelState>> models_;
+  std::vector<int64_t> freeze_versions_;
+  graph::Graph program_;
+  std::vector<Term> terms_;
+  std::vector<passes::ParameterRule> rules_;
+  exec::TrainedLayout layout_;
+  Schedule schedule_;
+
+  const backend::Backend* backend_ = nullptr;
+  std::shared_ptr<const backend::Target> target_;
+  std::unique_ptr<backend::Runtime> runtime_;
+  Arena activations_, gradients_, moments_;
+  std::vector<float> scalars_;
+  std::vector<double> totals_;
+  backend::Bindings bindings_;
+  std::vector<std::unique_ptr<PlanEntry>> entries_;
+  uint64_t uses_ = 0;
+  PlanBytes prepared_bytes_{};
+  std::vector<const void*> input_pointers_;         // by field; what was fed last
+  std::vector<int64_t> input_rows_;
+
+  Window window_;
+  std::vector<std::pair<std::string, double>> told_;
+  Sums train_, evaluation_;
+  int64_t updates_ = 0, attempts_ = 0, samples_ = 0;
+  double gradient_norm_ = 0, rate_ = 0;
+  std::chrono::steady_clock::time_point started_{};
+};
+
+}  // namespace brisk

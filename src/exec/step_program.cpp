@@ -1,0 +1,277 @@
+// Step::Impl, first half: from options, models and losses to a program and its plans.
+#include <algorithm>
+#include <set>
+
+#include "core/machine.h"
+#include "core/text.h"
+#include "exec/step_impl.h"
+#include "exec/store.h"
+#include "graph/op_table.h"
+#include "optim/rules.h"
+#include "optim/schedule_body.h"
+
+namespace brisk {
+
+using graph::Access;
+using graph::Phase;
+
+namespace {
+
+constexpr int64_t kMaximumCount = int64_t{1} << 31;   // a sample's index in the window is a 32-bit RNG counter word
+
+[[noreturn]] void refuse(const char* field, int64_t value, const std::string& why) {
+  throw Error(ErrorCode::option, cat("StepOptions.", field, " = ", value), why);
+}
+
+void check_at_least_one(const char* field, const Count& count, const char* meaning) {
+  if (!count.set()) return;
+  if (count.value() < 1) refuse(field, count.value(), cat("must be at least 1; it is ", meaning));
+  if (count.value() > kMaximumCount) refuse(field, count.value(), cat("must be at most ", grouped(kMaximumCount)));
+}
+
+/// Any two of batch, accumulate and global_batch give the third.
+std::pair<int64_t, int64_t> batch_and_accumulate(const StepOptions& options) {
+  check_at_least_one("batch", options.batch, "the micro-batch of one rank, for example .batch = 64");
+  check_at_least_one("accumulate", options.accumulate, "the number of micro-batches of an update, for example .accumulate = 1");
+  check_at_least_one("global_batch", options.global_batch, "the number of samples of an update, for example .global_batch = 256");
+  if (!options.global_batch.set()) return {options.batch.value_or(32), options.accumulate.value_or(1)};
+  const int64_t global = options.global_batch.value();
+  const bool by_batch = options.batch.set();
+  const int64_t part = by_batch ? options.batch.value() : options.accumulate.value_or(1);
+  if (global % part != 0) {
+    const int64_t below = global / part * part;
+    const std::string nearest = below > 0 ? cat(below, " or ", below + part) : cat(part);
+    refuse("global_batch", global, cat("must be a multiple of ", by_batch ? "batch " : "accumulate ", part, " x ranks 1; nearest ", nearest));
+  }
+  const int64_t other = global / part;
+  if (by_batch && options.accumulate.set() && options.accumulate.value() != other)
+    refuse("global_batch", global, cat("contradicts batch ", part, " x accumulate ", options.accumulate.value(), " = ",
+                                       part * options.accumulate.value(), "; leave one of the three out"));
+  return by_batch ? std::pair(part, other) : std::pair(other, part);
+}
+
+}  // namespace
+
+Step::Impl::Impl(Model& model, const LossFunction& loss, Optimizer made, const StepOptions& options) {
+  begin(std::move(made), options);
+  Mean objective;
+  {
+    const graph::TraceGuard guard(tracer_);
+    const Vars inputs = graph::declare_inputs(tracer_, model.inputs());
+    outputs_ = graph::inline_model(tracer_, model.state(), inputs);
+    std::vector<Field> targets = options.targets;
+    if (targets.empty() && loss.infer_targets()) targets = loss.infer_targets()(outputs_);
+    if (targets.empty())
+      throw Error(ErrorCode::option, "StepOptions.targets",
+                  "a loss of your own does not say what it compares with; for example .targets = {{\"target\", {1}}}");
+    targets_ = graph::declare_inputs(tracer_, targets);
+    fields_ = model.inputs();
+    fields_.insert(fields_.end(), targets.begin(), targets.end());
+    objective = loss(outputs_, targets_);
+  }
+  keep(objective);
+}
+
+Step::Impl::Impl(const Objective& function, const Inputs& inputs, Optimizer made, const StepOptions& options) {
+  begin(std::move(made), options);
+  Mean objective;
+  {
+    const graph::TraceGuard guard(tracer_);
+    targets_ = graph::declare_inputs(tracer_, inputs.fields());
+    fields_ = inputs.fields();
+    objective = function(targets_);
+  }
+  keep(objective);
+}
+
+Step::Impl::~Impl() = default;
+
+void Step::Impl::begin(Optimizer made, const StepOptions& options) {
+  std::tie(batch, accumulate) = batch_and_accumulate(options);
+  if (batch > kMaximumCount / accumulate)
+    refuse("accumulate", accumulate, cat("batch x accumulate must be at most ", grouped(kMaximumCount)));
+  if (options.threads < 0 || options.threads > 4096) refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
+  if (options.precision != Precision::f32)
+    throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
+  threads = options.threads == 0 ? allowed_threads() : options.threads;
+  optimizer = std::move(made);
+  optim::check_rate(optimizer.name + ".learning_rate", optimizer.learning_rate);
+  schedule_ = optimizer.learning_rate;
+  backend_ = &backend::backend_for(options.device);
+  target_ = backend_->target();
+  for (Model* model : options.update) {
+    if (!model) throw Error(ErrorCode::option, "StepOptions.update", "holds a null pointer; give &model");
+    update_states_.push_back(model->state());
+  }
+  tracer_ = std::make_shared<graph::Tracer>("objective", 0, false);
+}
+
+void Step::Impl::keep(const Mean& objective) {
+  traced_terms_ = objective.terms();
+  if (traced_terms_.empty()) throw Error(ErrorCode::option, "loss", "has no term; return for example cross_entropy(out, target)");
+  std::set<std::string> names;
+  std::set<std::string> fields;
+  for (const Field& field : fields_)
+    if (!fields.insert(field.name).second)
+      throw Error(ErrorCode::data, cat("field \"", field.name, "\""), "is both an input and a target; rename one");
+  for (const Mean::Term& term : traced_terms_)
+    if (!names.insert(term.name).second)
+      throw Error(ErrorCode::option, cat("loss term '", term.name, "'"), "two terms have this name; give each a .name", term.where);
+  for (const auto& state : update_states_)
+    if (std::find(tracer_->models.begin(), tracer_->models.end(), state) == tracer_->models.end())
+      throw Error(ErrorCode::option, "StepOptions.update", cat("model '", state->name, "' is not called by the objective"));
+  input_pointers_.assign(fields_.size(), nullptr);
+  input_rows_.assign(fields_.size(), -1);
+}
+
+void Step::Impl::add_metric(const std::string& name, const MetricFunction& metric) {
+  if (!tracer_) throw Error(ErrorCode::state, cat("metric \"", name, "\""), "must be added before the step's first plan or run");
+  if (outputs_.size() == 0)
+    throw Error(ErrorCode::state, cat("metric \"", name, "\""), "an objective of your own has no outputs to measure");
+  if (name.empty() || name == "loss" || std::find(metric_names_.begin(), metric_names_.end(), name) != metric_names_.end())
+    throw Error(ErrorCode::option, cat("metric \"", name, "\""), "needs a name of its own");
+  const graph::TraceGuard guard(tracer_);
+  const Mean mean = metric(outputs_, targets_);
+  if (mean.terms().size() != 1)
+    throw Error(ErrorCode::option, cat("metric \"", name, "\""), cat("must be one mean, it has ", mean.terms().size(), " terms"));
+  traced_metrics_.push_back(mean.terms()[0]);
+  metric_names_.push_back(name);
+}
+
+void Step::Impl::seal() {
+  if (!tracer_) {
+    check_freeze();
+    return;
+  }
+  std::vector<graph::ValueId> roots;
+  for (const auto* list : {&traced_terms_, &traced_metrics_})
+    for (const Mean::Term& term : *list) {
+      roots.push_back(Access::value(term.per_row));
+      if (!Access::empty(term.row_weight)) roots.push_back(Access::value(term.row_weight));
+    }
+  tracer_->finish(roots);
+  program_ = std::move(tracer_->graph);
+  models_ = tracer_->models;
+  size_t root = 0;
+  const auto make = [&](const Mean::Term& traced, const std::string& name) {
+    graph::Term term;
+    term.name = name;
+    term.weight = traced.factor;
+    term.per_row = roots[root++];
+    if (!Access::empty(traced.row_weight)) term.row_weight = roots[root++];
+    return term;
+  };
+  for (const Mean::Term& traced : traced_terms_) {
+    program_.objective.push_back(make(traced, traced.name));
+    const graph::Term& term = program_.objective.back();
+    terms_.push_back({traced.name, traced.factor, term.row_weight != graph::kNoValue, traced.explicit_count,
+                      program_.type(term.per_row).rows, traced.where});
+  }
+  for (size_t i = 0; i < traced_metrics_.size(); ++i) program_.metrics.push_back(make(traced_metrics_[i], metric_names_[i]));
+  tracer_.reset();
+  outputs_ = targets_ = Vars();
+  traced_terms_.clear();
+  traced_metrics_.clear();
+
+  std::vector<optim::NamedParameter> named;
+  for (graph::ParameterRef& parameter : program_.parameters) {
+    const auto& model = models_[static_cast<size_t>(parameter.store)];
+    const graph::Segment& segment = model->segments[static_cast<size_t>(parameter.segment)];
+    const bool chosen = update_states_.empty() ||
+                        std::find(update_states_.begin(), update_states_.end(), model) != update_states_.end();
+    parameter.trainable = chosen && !segment.spec.buffer && !segment.frozen;
+    if (!segment.spec.buffer) named.push_back({parameter.name, parameter.shape.rank(), segment.spec.decay});
+  }
+  const auto resolved = optim::resolve_rules(optimizer, named);
+  size_t next = 0;
+  for (const graph::ParameterRef& parameter : program_.parameters) {
+    passes::ParameterRule rule;
+    if (!parameter.buffer) {
+      rule = {resolved[next].first, resolved[next].second};
+      ++next;
+    }
+    rules_.push_back(rule);
+  }
+  for (const auto& model : models_) freeze_versions_.push_back(model->freeze_version);
+  layout_ = exec::trained_layout(program_);
+  const size_t totals = terms_.size() + metric_names_.size();
+  for (Sums* sums : {&train_, &evaluation_}) {
+    sums->sum.assign(totals, 0);
+    sums->count.assign(totals, 0);
+  }
+  window_.expected.assign(terms_.size(), 0);
+  window_.count.assign(terms_.size(), 0);
+}
+
+void Step::Impl::check_freeze() const {
+  for (size_t i = 0; i < models_.size(); ++i)
+    if (models_[i]->freeze_version != freeze_versions_[i])
+      throw Error(ErrorCode::state, cat("model '", models_[i]->name, "'"),
+                  "was frozen or unfrozen after this step was compiled; make a new Step");
+}
+
+std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int64_t samples, bool seeds_from_host) {
+  exec::PlanSource source;
+  source.program = program_;
+  source.request.phase = phase;
+  source.request.samples = samples;
+  source.request.seeds_from_host = seeds_from_host;
+  source.request.optimizer = optimizer;
+  source.request.rules = rules_;
+  source.target = target_;
+  source.threads = threads;
+  return exec::compile_plan(std::move(source));
+}
+
+Plan Step::Impl::plan(int64_t rows) {
+  if (rows < 0 || rows > kMaximumCount) throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows), "must be 0 (the step's own) or at least 1");
+  seal();
+  return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1));
+}
+
+int64_t Step::Impl::largest_batch(const LargestBatchOptions& options) {
+  if (options.budget_bytes < 0)
+    throw Error(ErrorCode::option, cat("LargestBatchOptions.budget_bytes = ", options.budget_bytes), "must be 0 (what is available now) or more");
+  const int64_t budget = options.budget_bytes > 0 ? options.budget_bytes : available_memory_bytes();
+  const auto fits = [&](int64_t rows) { return plan(rows).bytes().total <= budget; };
+  if (!fits(1)) return 0;
+  int64_t low = 1, high = 2;
+  while (high <= kMaximumCount && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+void Step::Impl::check_batch(int64_t rows) {
+  seal();
+  for (const graph::Node& node : program_.nodes) {
+    if (node.op->name != "batch_norm") continue;
+    const graph::ValueType& type = program_.type(node.inputs[0]);
+    const graph::Value& gamma = program_.value(node.inputs[1]);
+    if (gamma.place == graph::Place::parameter && !program_.parameters[static_cast<size_t>(gamma.slot)].trainable) continue;
+    if (rows * type.rows * (type.shape.count() / type.shape[0]) == 1)
+      throw Error(ErrorCode::data, graph::label(node),
+                  cat("a training batch of ", rows, " row has one value a channel, whose variance is undefined; choose a batch "
+                      "that does not leave one row over, or leave it out with .drop_last = true"),
+                  node.where);
+  }
+}
+
+std::vector<Step::Impl::CountedTerm> Step::Impl::counted_terms() {
+  seal();
+  std::vector<CountedTerm> counted;
+  for (const Term& term : terms_)
+    if (term.counted) counted.push_back({term.name, term.explicit_count});
+  return counted;
+}
+
+void Step::Impl::resolve_schedule(int64_t updates_per_epoch, int64_t samples_per_update, int64_t total_updates) {
+  schedule_ = optimizer.learning_rate.resolve(updates_per_epoch, samples_per_update, total_updates);
+}
+
+}  // namespace brisk

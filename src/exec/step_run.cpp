@@ -1,0 +1,466 @@
+// Step::Impl, second half: arenas, windows, runs and sums. In the steady state nothing here allocates.
+#include <algorithm>
+#include <cmath>
+
+#include "core/machine.h"
+#include "core/text.h"
+#include "exec/step_impl.h"
+#include "exec/store.h"
+#include "graph/op_table.h"
+#include "optim/schedule_body.h"
+
+namespace brisk {
+
+using backend::Fault;
+using backend::StepList;
+using graph::Phase;
+
+namespace {
+
+constexpr size_t kMaximumPlans = 16;
+
+/// One thread at a time trains or evaluates a model; two are refused instead of racing.
+class BusyGuard {
+ public:
+  explicit BusyGuard(const std::vector<std::shared_ptr<ModelState>>& models) : models_(models) {
+    for (size_t i = 0; i < models.size(); ++i) {
+      if (!models[i]->busy.exchange(true, std::memory_order_acquire)) continue;
+      release(i);
+      throw Error(ErrorCode::state, "Step", "another thread is using model '" + models[i]->name + "' at this moment; one at a time");
+    }
+  }
+  ~BusyGuard() { release(models_.size()); }
+
+ private:
+  void release(size_t count) {
+    for (size_t i = 0; i < count; ++i) models_[i]->busy.store(false, std::memory_order_release);
+  }
+  const std::vector<std::shared_ptr<ModelState>>& models_;
+};
+
+}  // namespace
+
+// ---- feeding
+
+void Step::Impl::check_fed(size_t index, const ConstView& view) {
+  const Field& field = fields_[index];
+  const bool shape_fits = view.shape().rank() == field.shape.rank() + 1 &&
+                          std::equal(field.shape.begin(), field.shape.end(), view.shape().begin() + 1);
+  if (!shape_fits || view.dtype() != field.dtype) {
+    std::string wanted = "[N";
+    for (const int64_t size : field.shape) wanted += ", " + std::to_string(size);
+    throw Error(ErrorCode::data, cat("\"", field.name, "\""),
+                cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ", brisk::name(view.dtype())));
+  }
+  if (view.device() != Device()) throw Error(ErrorCode::data, cat("\"", field.name, "\""), cat("lies on ", view.device(), "; this step takes host views"));
+  if (!view.raw()) throw Error(ErrorCode::data, cat("\"", field.name, "\""), "is a view of nothing (null)");
+  input_pointers_[index] = view.raw();
+  input_rows_[index] = view.shape()[0];
+}
+
+void Step::Impl::feed(const Feed& given) {
+  std::fill(input_rows_.begin(), input_rows_.end(), -1);
+  for (const auto& [name, view] : given.entries()) {
+    const auto field = std::find_if(fields_.begin(), fields_.end(), [&known = name](const Field& f) { return f.name == known; });
+    if (field == fields_.end()) {
+      std::vector<std::string> names;
+      for (const Field& known : fields_) names.push_back(known.name);
+      const std::string near = closest(name, names);
+      std::string list;
+      for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
+      throw Error(ErrorCode::data, cat("\"", name, "\""), cat("is no input of this step; it takes ", list, near.empty() ? "" : " (did you mean " + near + "?)"));
+    }
+    check_fed(static_cast<size_t>(field - fields_.begin()), view);
+  }
+  for (size_t i = 0; i < fields_.size(); ++i)
+    if (input_rows_[i] < 0) throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
+}
+
+void Step::Impl::feed(const ConstView& input, const ConstView& target) {
+  if (fields_.size() != 2) {
+    std::string names;
+    for (const Field& field : fields_) names += (names.empty() ? "" : ", ") + field.name;
+    throw Error(ErrorCode::data, "Step::run", cat("(input, target) suits a step with one of each; this one takes ", names,
+                                                  ": run({{\"", fields_[0].name, "\", view}, ...})"));
+  }
+  check_fed(0, input);
+  check_fed(1, target);
+}
+
+int64_t Step::Impl::rows_of_feed() {
+  const int64_t rows = input_rows_[0];
+  for (size_t i = 1; i < fields_.size(); ++i)
+    if (input_rows_[i] != rows)
+      throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), cat("has ", input_rows_[i], " rows, \"", fields_[0].name, "\" has ", rows));
+  if (rows < 1) throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""), "has no rows; a micro-batch has at least one");
+  if (rows > batch)
+    throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""), cat("has ", rows, " rows; StepOptions.batch = ", batch, " is the most"));
+  return rows;
+}
+
+// ---- memory and plans
+
+void Step::Impl::prepare() {
+  seal();
+  optim::check_resolved(optimizer.name + ".learning_rate", schedule_);
+  if (runtime_) return;
+  const PlanBytes bytes = make_plan(Phase::train, batch, accumulate > 1)->bytes;
+  int64_t held = 0;
+  for (const auto& model : models_)
+    if (model->store) held += model->store->parameter_bytes() + model->store->buffer_bytes();
+  const int64_t available = available_memory_bytes();
+  if (bytes.total - held > available) {
+    const int64_t most = largest_batch({.budget_bytes = std::max<int64_t>(available + held, 1)});
+    throw Error(ErrorCode::memory, cat("batch ", batch), cat("needs ", grouped(bytes.total), " bytes on ", Device().text(), ", ", grouped(available),
+                                                             " are available; largest batch that fits: ", most));
+  }
+  for (const auto& model : models_) exec::store_of(*model);
+  runtime_ = backend_->runtime(threads);
+  gradients_ = Arena(bytes.gradients, "gradients");
+  moments_ = Arena(bytes.moments, "moments");
+  activations_ = Arena(bytes.activations, "activations");
+  scalars_.assign(terms_.size() + 8, 0.0f);
+  totals_.assign(2 * (terms_.size() + metric_names_.size()) + 2, 0.0);
+  const auto count = static_cast<size_t>(program_.parameters.size());
+  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2}) list->assign(count, nullptr);
+  const auto floats = [](const Arena& arena) { return reinterpret_cast<float*>(arena.data()); };
+  for (size_t i = 0; i < count; ++i) {
+    const graph::ParameterRef& parameter = program_.parameters[i];
+    ModelState& model = *models_[static_cast<size_t>(parameter.store)];
+    bindings_.parameters[i] = model.store->data(model.segments[static_cast<size_t>(parameter.segment)]);
+    if (layout_.offsets[i] < 0) continue;
+    bindings_.gradients[i] = floats(gradients_) + layout_.offsets[i];
+    if (optimizer.moments() >= 1) bindings_.moment1[i] = floats(moments_) + layout_.offsets[i];
+    if (optimizer.moments() == 2) bindings_.moment2[i] = floats(moments_) + layout_.floats + layout_.offsets[i];
+  }
+  bindings_.scalars = scalars_.data();
+  bindings_.totals = totals_.data();
+  bindings_.arena = reinterpret_cast<char*>(activations_.data());
+  prepared_bytes_ = bytes;
+  started_ = std::chrono::steady_clock::now();
+}
+
+Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool seeds_from_host) {
+  prepare();
+  for (const auto& entry : entries_)
+    if (entry->phase == phase && entry->samples == samples && entry->seeds_from_host == seeds_from_host) {
+      entry->used = ++uses_;
+      return *entry;
+    }
+  if (entries_.size() >= kMaximumPlans)
+    entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->used < b->used; }));
+  auto entry = std::make_unique<PlanEntry>();
+  entry->phase = phase;
+  entry->samples = samples;
+  entry->seeds_from_host = seeds_from_host;
+  entry->plan = make_plan(phase, samples, seeds_from_host);
+  entry->used = ++uses_;
+  ++plans_made_;
+  if (entry->plan->graph.arena_bytes > activations_.bytes()) {
+    // Nothing in the arena outlives a run, so a larger one may take its place; what was bound to it is bound again.
+    for (const auto& other : entries_) other->program.reset();
+    activations_ = Arena();
+    activations_ = Arena(entry->plan->graph.arena_bytes, "activations");
+    bindings_.arena = reinterpret_cast<char*>(activations_.data());
+    for (const auto& other : entries_) bind(*other);
+  }
+  bind(*entry);
+  entries_.push_back(std::move(entry));
+  return *entries_.back();
+}
+
+void Step::Impl::bind(PlanEntry& entry) {
+  const graph::Graph& graph = entry.plan->graph;
+  entry.program = runtime_->compile(graph, entry.samples, bindings_);
+  const auto slot = [&](const std::string& name) {
+    const auto found = std::find(graph.scalars.begin(), graph.scalars.end(), name);
+    return found == graph.scalars.end() ? -1 : static_cast<int32_t>(found - graph.scalars.begin());
+  };
+  entry.seed_slots.clear();
+  for (const Term& term : terms_) entry.seed_slots.push_back(slot("seed." + term.name));
+  entry.rate = slot("rate");
+  entry.ratio = slot("ratio");
+  entry.first = slot("first");
+  entry.bias1 = slot("bias1");
+  entry.bias2 = slot("bias2");
+  for (const graph::Node& node : graph.nodes)
+    if (node.op->name == "gradient_stats") entry.stats_offset = graph.value(node.outputs[0]).offset;
+}
+
+// ---- windows
+
+void Step::Impl::expect(const std::vector<std::pair<std::string, double>>& counts) {
+  seal();
+  if (window_.micro_batches > 0) throw Error(ErrorCode::state, "Step::expect", "a window is open; tell it before its first micro-batch");
+  for (const auto& [name, value] : counts) {
+    const bool known = name == "samples" || std::any_of(terms_.begin(), terms_.end(), [&wanted = name](const Term& t) { return t.name == wanted; });
+    if (!known) throw Error(ErrorCode::option, cat("Step::expect \"", name, "\""), "is neither \"samples\" nor a term of the loss");
+    if (!(value >= 0) || !std::isfinite(value)) throw Error(ErrorCode::option, cat("Step::expect \"", name, "\" = ", value), "must be finite and at least 0");
+  }
+  told_ = counts;
+}
+
+/// The gradient of an update is the mean over the whole window: each term is seeded with factor / expected count. What a
+/// window will hold is known (one micro-batch), told by expect(), or taken to be full; the update corrects the rows by
+/// expected / actual, and refuses when another count turned out otherwise.
+void Step::Impl::open_window(int64_t rows) {
+  const auto told = [&](const std::string& name) {
+    for (const auto& [known, value] : told_)
+      if (known == name) return value;
+    return -1.0;
+  };
+  window_.samples = 0;
+  std::fill(window_.count.begin(), window_.count.end(), 0.0);
+  const double samples = told("samples");
+  if (samples == 0) throw Error(ErrorCode::option, "Step::expect \"samples\" = 0", "must be at least 1");
+  window_.expected_samples = samples > 0 ? samples : static_cast<double>(accumulate == 1 ? rows : accumulate * batch);
+  window_.seeds_from_host = accumulate > 1 || !told_.empty();
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const double count = terms_[i].counted ? told(terms_[i].name) : -1.0;
+    if (window_.seeds_from_host && terms_[i].explicit_count && count < 0)
+      throw Error(ErrorCode::state, cat("loss term '", terms_[i].name, "'"),
+                  cat("counts its own rows (ignore_index or class_weights): before a window of ", accumulate,
+                      " micro-batches say how many, step.expect({{\"", terms_[i].name, "\", 120}}), or let the Trainer count"),
+                  terms_[i].where);
+    window_.expected[i] = count >= 0 ? count : window_.expected_samples * static_cast<double>(terms_[i].rows);
+  }
+}
+
+void Step::Impl::write_seeds(PlanEntry& entry) {
+  for (size_t i = 0; i < terms_.size(); ++i)
+    if (entry.seed_slots[i] >= 0)
+      scalars_[static_cast<size_t>(entry.seed_slots[i])] =
+          window_.expected[i] > 0 ? static_cast<float>(terms_[i].factor / window_.expected[i]) : 0.0f;
+}
+
+void Step::Impl::write_update_scalars(PlanEntry& entry) {
+  const auto write = [&](int32_t slot, double value) {
+    if (slot >= 0) scalars_[static_cast<size_t>(slot)] = static_cast<float>(value);
+  };
+  rate_ = schedule_.at({.updates = updates_});
+  const double t = static_cast<double>(updates_ + 1);
+  write(entry.rate, rate_);
+  write(entry.ratio, window_.expected_samples / static_cast<double>(window_.samples));
+  write(entry.first, updates_ == 0 ? 1.0 : 0.0);
+  write(entry.bias1, 1.0 - std::pow(optimizer.beta1, t));
+  write(entry.bias2, 1.0 - std::pow(optimizer.beta2, t));
+}
+
+void Step::Impl::check_counts() {
+  const double ratio = window_.expected_samples / static_cast<double>(window_.samples);
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    if (!terms_[i].counted || !window_.seeds_from_host) continue;
+    const double difference = std::abs(window_.count[i] * ratio - window_.expected[i]);
+    if (difference <= 1e-6 * std::max(1.0, window_.expected[i])) continue;
+    const double count = window_.count[i], expected = window_.expected[i];
+    const int64_t samples = window_.samples;
+    drop_window();
+    throw Error(ErrorCode::data, cat("loss term '", terms_[i].name, "'"),
+                cat("this window has ", samples, " samples, of which ", count, " count; ", expected,
+                    " were expected, so its gradient would not be the mean. The window is dropped; say before its first "
+                    "micro-batch step.expect({{\"samples\", ", samples, "}, {\"", terms_[i].name, "\", ", count, "}})"),
+                terms_[i].where);
+  }
+}
+
+void Step::Impl::drop_window() {
+  window_.micro_batches = 0;
+  told_.clear();
+  ++attempts_;
+}
+
+// ---- runs
+
+Fault Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates) {
+  std::fill(totals_.begin(), totals_.end(), 0.0);
+  backend::RunArguments arguments;
+  arguments.inputs = input_pointers_.data();
+  arguments.accumulate = accumulates;
+  arguments.attempt = attempts_;
+  arguments.first_sample = window_.samples;
+  return entry.program->run(list, arguments);
+}
+
+void Step::Impl::take_totals(Sums& sums, bool training) {
+  for (size_t i = 0; i < sums.sum.size(); ++i) {
+    sums.sum[i] += totals_[2 * i];
+    sums.count[i] += totals_[2 * i + 1];
+    if (training && i < terms_.size()) window_.count[i] += totals_[2 * i + 1];
+  }
+}
+
+void Step::Impl::run(Close close) {
+  const int64_t rows = rows_of_feed();
+  prepare();
+  check_freeze();
+  const BusyGuard busy(models_);
+  if (window_.micro_batches == 0) {
+    check_batch(rows);
+    open_window(rows);
+  } else {
+    check_batch(rows);
+    if (!window_.seeds_from_host && std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; }))
+      throw Error(ErrorCode::state, "Step::forward_backward",
+                  "a second micro-batch of a window whose terms count their rows; make the step with .accumulate = 2 or more");
+  }
+  PlanEntry& entry = entry_for(Phase::train, rows, window_.seeds_from_host);
+  const bool accumulates = window_.micro_batches > 0;
+  const bool closes = close == Close::when_full && window_.micro_batches + 1 >= accumulate;
+  const bool checks = closes && window_.seeds_from_host;
+  write_seeds(entry);
+  // The update's scalars count this micro-batch too.
+  window_.samples += rows;
+  if (closes) write_update_scalars(entry);
+  window_.samples -= rows;
+  const Fault fault = launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
+  if (fault.kind == Fault::Kind::label) {
+    drop_window();
+    raise(entry, fault);
+  }
+  take_totals(train_, true);
+  window_.samples += rows;
+  ++window_.micro_batches;
+  train_.samples += rows;
+  samples_ += rows;
+  if (checks) {
+    check_counts();
+    finish_update(entry, launch(entry, StepList::update, false));
+  } else if (closes) {
+    finish_update(entry, fault);
+  }
+}
+
+void Step::Impl::close_window() {
+  if (window_.micro_batches == 0) throw Error(ErrorCode::state, "Step::update", "there is no gradient yet; call forward_backward first");
+  flush();
+}
+
+void Step::Impl::flush() {
+  if (window_.micro_batches == 0) return;
+  check_freeze();
+  const BusyGuard busy(models_);
+  check_counts();
+  // Any training plan closes a window; the one of the full batch is there in most cases.
+  PlanEntry* entry = nullptr;
+  for (const auto& known : entries_)
+    if (known->phase == Phase::train && known->seeds_from_host == window_.seeds_from_host) entry = known.get();
+  if (!entry) entry = &entry_for(Phase::train, std::min(window_.samples, batch), window_.seeds_from_host);
+  write_update_scalars(*entry);
+  finish_update(*entry, launch(*entry, StepList::update, false));
+}
+
+void Step::Impl::finish_update(PlanEntry& entry, const Fault& fault) {
+  if (entry.stats_offset >= 0) gradient_norm_ = *reinterpret_cast<const float*>(bindings_.arena + entry.stats_offset);
+  drop_window();
+  if (fault.kind != Fault::Kind::none) raise(entry, fault);
+  ++updates_;
+}
+
+void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
+  const graph::Graph& graph = entry.plan->graph;
+  const graph::Node& node = graph.nodes[static_cast<size_t>(std::max(fault.node, 0))];
+  if (fault.kind == Fault::Kind::nonfinite_gradient)
+    throw Error(ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
+                cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
+                    "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
+  const int64_t classes = graph.type(node.inputs[0]).shape.rank() > 0 ? graph.type(node.inputs[0]).shape[0] : 0;
+  std::string allowed = cat("allowed 0..", classes - 1);
+  if (node.attributes.has("ignore_index")) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
+  const std::string row = describe_row ? describe_row(fault.sample) : cat("row ", fault.sample, " of the micro-batch");
+  throw Error(ErrorCode::data, cat(node.op->name == "accuracy" ? "accuracy" : "cross_entropy", " '", node.name, "'"),
+              cat(row, " has label ", fault.value, ", ", allowed, fault.value == classes ? "; are the labels 1-based?" : "; the update is skipped"),
+              node.where);
+}
+
+void Step::Impl::evaluate() {
+  const int64_t rows = rows_of_feed();
+  prepare();
+  check_freeze();
+  const BusyGuard busy(models_);
+  PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
+  const Fault fault = launch(entry, StepList::micro_batch, false);
+  if (fault.kind != Fault::Kind::none) raise(entry, fault);
+  take_totals(evaluation_, false);
+  evaluation_.samples += rows;
+}
+
+std::vector<std::pair<std::string, double>> Step::Impl::count() {
+  const int64_t rows = rows_of_feed();
+  prepare();
+  const BusyGuard busy(models_);
+  PlanEntry& entry = entry_for(Phase::count, rows, false);
+  const Fault fault = launch(entry, StepList::micro_batch, false);
+  if (fault.kind != Fault::Kind::none) raise(entry, fault);
+  std::vector<std::pair<std::string, double>> counts;
+  const std::vector<std::string>& names = entry.plan->graph.totals;
+  for (size_t i = 0; i < names.size(); ++i) counts.emplace_back(names[i], totals_[2 * i + 1]);
+  return counts;
+}
+
+// ---- reading
+
+StepTotals Step::Impl::report(Sums& sums) const {
+  StepTotals totals;
+  totals.clock = clock();
+  totals.gradient_norm = gradient_norm_;
+  totals.learning_rate = updates_ == 0 && schedule_.resolved() ? schedule_.at({}) : rate_;
+  totals.samples = sums.samples;
+  for (size_t i = 0; i < sums.sum.size(); ++i) {
+    NamedMean mean{i < terms_.size() ? terms_[i].name : metric_names_[i - terms_.size()], sums.sum[i], sums.count[i]};
+    if (i < terms_.size()) {
+      totals.loss += terms_[i].factor * mean.value();
+      totals.terms.push_back(std::move(mean));
+    } else {
+      totals.metrics.push_back(std::move(mean));
+    }
+  }
+  std::fill(sums.sum.begin(), sums.sum.end(), 0.0);
+  std::fill(sums.count.begin(), sums.count.end(), 0.0);
+  sums.samples = 0;
+  return totals;
+}
+
+StepTotals Step::Impl::read() { return report(train_); }
+StepTotals Step::Impl::read_evaluation() { return report(evaluation_); }
+
+Clock Step::Impl::clock() const {
+  Clock clock;
+  clock.updates = updates_;
+  clock.samples = samples_;
+  if (runtime_) clock.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  return clock;
+}
+
+Step::Counters Step::Impl::counters() const { return {runtime_ ? runtime_->entries() : 0, plans_made_}; }
+
+size_t Step::Impl::find_parameter(std::string_view name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < program_.parameters.size(); ++i) {
+    if (program_.parameters[i].name == name && layout_.offsets[i] >= 0) return i;
+    if (layout_.offsets[i] >= 0) names.push_back(program_.parameters[i].name);
+  }
+  const std::string near = closest(name, names);
+  throw Error(ErrorCode::state, cat("gradient of \"", name, "\""), cat("no such trained parameter", near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+Tensor Step::Impl::gradient(std::string_view name) {
+  prepare();
+  const size_t index = find_parameter(name);
+  const graph::ParameterRef& parameter = program_.parameters[index];
+  const graph::ParameterSpec& spec = models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
+  Tensor out(spec.torch_shape);
+  exec::to_torch(spec, bindings_.gradients[index], out.data<float>());
+  return out;
+}
+
+void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
+  prepare();
+  const size_t index = find_parameter(name);
+  const graph::ParameterRef& parameter = program_.parameters[index];
+  const graph::ParameterSpec& spec = models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
+  if (!(value.shape() == spec.torch_shape))
+    throw Error(ErrorCode::shape, cat("gradient of \"", name, "\""), cat("given ", value.shape(), ", the parameter has ", spec.torch_shape));
+  exec::from_torch(spec, value.data<float>(), bindings_.gradients[index]);
+}
+
+}  // namespace brisk
