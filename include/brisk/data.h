@@ -99,10 +99,6 @@ class BRISK_EXPORT Dataset {
   virtual void read(int64_t index, Sample& out, Random& random) const = 0;
   /// How messages call it; the class's name unless overridden.
   virtual std::string name() const;
-  /// True when reading is no more than a copy, so that reading ahead in another thread gains nothing.
-  virtual bool in_memory() const { return false; }
-  /// Fills `out` (made from fields()) with the samples `indices`, in their order. Calls read() for each.
-  virtual void read_batch(std::span<const int64_t> indices, uint64_t seed, int64_t epoch, Batch& out) const;
 };
 
 struct SplitOptions {
@@ -130,8 +126,6 @@ class BRISK_EXPORT InMemoryDataset : public Dataset {
   std::string name() const override;
   /// How messages call it; "data set" when empty.
   void set_name(std::string name) { name_ = std::move(name); }
-  bool in_memory() const override { return true; }
-  void read_batch(std::span<const int64_t> indices, uint64_t seed, int64_t epoch, Batch& out) const override;
   /// Gathers samples into `out` (made from fields()). Throws Error [data] for an index outside 0 .. size() - 1.
   void rows(std::span<const int64_t> indices, Batch& out) const;
 

@@ -1,8 +1,6 @@
 // The thread pool.
 #include "core/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <system_error>
@@ -10,6 +8,7 @@
 #include "brisk/error.h"
 #include "core/denormals.h"
 #include "core/machine.h"
+#include "core/signals.h"
 #include "core/text.h"
 
 namespace brisk {
@@ -22,22 +21,6 @@ int checked_threads(int threads) {
   }
   return threads == 0 ? allowed_threads() : threads;
 }
-
-// The program's signals stay with the program's threads: a worker starts with all of them blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/fields.h"
+#include "data/fill.h"
 
 namespace brisk {
 
@@ -115,20 +116,30 @@ std::string reason_of(const std::exception& error) {
 }
 }  // namespace
 
-void Dataset::read_batch(std::span<const int64_t> indices, uint64_t seed, int64_t epoch, Batch& out) const {
+bool data::is_in_memory(const Dataset& dataset) { return typeid(dataset) == typeid(InMemoryDataset); }
+
+bool data::fill(const Dataset& dataset, std::span<const int64_t> indices, uint64_t seed, int64_t epoch, Batch& out,
+                const std::atomic<bool>& abandon) {
+  if (is_in_memory(dataset)) {
+    static_cast<const InMemoryDataset&>(dataset).rows(indices, out);
+    return true;
+  }
   out.assign(indices);
   for (size_t row = 0; row < indices.size(); ++row) {
+    if (abandon.load(std::memory_order_relaxed)) return false;
     const int64_t index = indices[row];
     Sample sample(out, static_cast<int64_t>(row));
     Random random(seed, epoch, index);
     try {
-      read(index, sample, random);
+      dataset.read(index, sample, random);
     } catch (const std::exception& error) {
-      throw Error(ErrorCode::data, cat("sample ", index, " of ", name()), reason_of(error));
+      throw Error(ErrorCode::data, cat("sample ", index, " of ", dataset.name()), reason_of(error));
     } catch (...) {
-      throw Error(ErrorCode::data, cat("sample ", index, " of ", name()), "an exception that is no std::exception");
+      throw Error(ErrorCode::data, cat("sample ", index, " of ", dataset.name()),
+                  "an exception that is no std::exception");
     }
   }
+  return true;
 }
 
 }  // namespace brisk

@@ -117,10 +117,6 @@ void InMemoryDataset::rows(std::span<const int64_t> indices, Batch& out) const {
   }
 }
 
-void InMemoryDataset::read_batch(std::span<const int64_t> indices, uint64_t, int64_t, Batch& out) const {
-  rows(indices, out);
-}
-
 void InMemoryDataset::read(int64_t index, Sample& out, Random&) const {
   const int64_t row = rows_ ? rows_->at(static_cast<size_t>(index)) : index;
   for (const Column& column : columns_) {
