@@ -169,9 +169,15 @@ std::vector<int64_t> Trajectories::targets(uint64_t seed, int64_t update) const 
 }
 
 std::vector<double> Trajectories::sample(const std::vector<std::vector<float>>& parameters) const {
+  std::vector<std::vector<double>> wide;
+  for (const std::vector<float>& values : parameters) wide.push_back(widen(values));
+  return sample(wide);
+}
+
+std::vector<double> Trajectories::sample(const std::vector<std::vector<double>>& parameters) const {
   std::vector<double> values;
   for (size_t place = 0; place < parameters.size(); ++place) {
-    const std::vector<float>& all = parameters[place];
+    const std::vector<double>& all = parameters[place];
     const bool whole = static_cast<int64_t>(all.size()) <= quota;
     const size_t count = whole ? all.size() : static_cast<size_t>(quota);
     for (size_t i = 0; i < count; ++i) {

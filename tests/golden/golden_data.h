@@ -67,6 +67,7 @@ struct Trajectories {
   std::vector<float> inputs(const std::string& network, uint64_t seed, int64_t update) const;
   std::vector<int64_t> targets(uint64_t seed, int64_t update) const;
   // The recorded elements of parameters given whole, in module order.
+  std::vector<double> sample(const std::vector<std::vector<double>>& parameters) const;
   std::vector<double> sample(const std::vector<std::vector<float>>& parameters) const;
 };
 

@@ -5,49 +5,19 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "brisk/brisk.h"
 #include "golden/golden_data.h"
+#include "golden/networks.h"
 
 namespace brisk::golden {
 namespace {
 
-Var lenet(Var x) {
-  x = max_pool2d(relu(conv2d(x, {.channels = 20, .kernel = 5})), {.kernel = 2});
-  x = max_pool2d(relu(conv2d(x, {.channels = 50, .kernel = 5})), {.kernel = 2});
-  return linear(relu(linear(flatten(x), 500)), 10);
-}
-
-Var conv_bn(Var x, int64_t channels, int64_t kernel, int64_t stride) {
-  return batch_norm(
-      conv2d(x, {.bias = false, .channels = channels, .kernel = kernel, .padding = kernel / 2, .stride = stride}));
-}
-
-Var block(Var x) {
-  Scope scope("layer1.0");
-  Var y = conv_bn(relu(conv_bn(x, 32, 3, 2)), 32, 3, 1);
-  Scope inner("downsample", Naming::index);
-  return relu(y + conv_bn(x, 32, 1, 2));
-}
-
-Var residual(Var x) { return linear(global_avg_pool2d(block(relu(conv_bn(x, 16, 3, 1)))), 10, {.name = "fc"}); }
-
-// The options that make_golden.py gives PyTorch, which decays every parameter.
-Optimizer optimizer(const std::string& kind) {
-  if (kind == "sgd") {
-    return sgd({.groups = {{.match = "*", .weight_decay = 5e-4}}, .learning_rate = 0.05, .momentum = 0.9});
-  }
-  return adamw({.groups = {{.match = "*", .weight_decay = 0.01}}, .learning_rate = 1e-3});
-}
-
 std::vector<float> values_of(const Tensor& tensor) {
   return {tensor.data<float>(), tensor.data<float>() + tensor.count()};
 }
-
-Shape shape_of(const std::vector<int64_t>& sizes) { return Shape(std::span<const int64_t>(sizes)); }
 
 struct Ours {
   std::vector<double> first, last, losses, statistics;
@@ -59,15 +29,10 @@ class Runner {
 
   Ours run(const std::string& name, const std::string& kind, uint64_t seed) const {
     const Network& network = all_.networks.at(name);
-    const Shape sample = shape_of(network.input);
-    Model model(name == "lenet" ? lenet : residual, sample);
-    const std::vector<std::vector<float>> start = all_.initial(name, seed);
-    for (size_t i = 0; i < start.size(); ++i) {
-      model.set_parameter(network.parameters[i].name, view(start[i], shape_of(network.parameters[i].shape)));
-    }
+    Model model = make_model(all_, name, seed);
     Step step(model, cross_entropy(), optimizer(kind), {.batch = all_.batch, .threads = 2});
     Shape batch{all_.batch};
-    for (const int64_t size : sample) batch.append(size);
+    for (const int64_t size : network.input) batch.append(size);
     Ours ours;
     for (int64_t update = 0; update < all_.updates; ++update) {
       const std::vector<float> x = all_.inputs(name, seed, update);
