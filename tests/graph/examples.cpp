@@ -1,0 +1,227 @@
+// Small nodes of every operation.
+#include "graph/examples.h"
+
+namespace brisk::graph::test {
+namespace {
+
+using I = std::vector<int64_t>;
+using D = std::vector<double>;
+
+const std::string kNone = "none";
+
+Attributes window(I kernel, I stride, I padding) {
+  return {{"kernel", kernel}, {"padding", padding}, {"stride", stride}};
+}
+
+Attributes with(Attributes attributes, const std::string& name, Attribute value) {
+  attributes.set(name, std::move(value));
+  return attributes;
+}
+
+void append(std::vector<Example>& all, std::vector<Example> more) {
+  for (Example& example : more) all.push_back(std::move(example));
+}
+
+std::vector<Example> conv_examples() {
+  const Attributes plain = {{"dilation", I{1, 1}}, {"groups", int64_t{1}}, {"padding", I{0, 0}}, {"stride", I{1, 1}}};
+  const Attributes odd = {{"dilation", I{1, 2}}, {"groups", int64_t{2}}, {"padding", I{1, 0}}, {"stride", I{2, 1}}};
+  std::vector<Example> all = {
+      {"conv2d", with(plain, "activation", kNone), {b({1, 28, 28}), p({20, 5, 5, 1}), p({20})}, {"[N, 20, 24, 24]"}},
+      {"conv2d_input_gradient", with(odd, "input", I{4, 6, 5}), {b({6, 3, 1}), p({6, 3, 3, 2})}, {"[N, 4, 6, 5]"}},
+      {"conv2d_weight_gradient", with(odd, "kernel", I{3, 3}), {b({4, 6, 5}), b({6, 3, 1})}, {"[6, 3, 3, 2]"}},
+  };
+  for (const char* activation : {"none", "relu", "tanh", "sigmoid"}) {
+    all.push_back({"conv2d",
+                   with(odd, "activation", std::string(activation)),
+                   {b({4, 6, 5}, 2), p({6, 3, 3, 2}), p({6})},
+                   {"[2N, 6, 3, 1]"}});
+  }
+  all.push_back({"conv2d", with(odd, "activation", kNone), {b({4, 6, 5}), p({6, 3, 3, 2})}, {"[N, 6, 3, 1]"}});
+  return all;
+}
+
+std::vector<Example> linear_examples() {
+  const auto transposed = [](bool a, bool other) { return Attributes{{"transpose_a", a}, {"transpose_b", other}}; };
+  return {
+      {"linear", {{"activation", kNone}}, {b({5}), p({3, 5}), p({3})}, {"[N, 3]"}},
+      {"linear", {{"activation", std::string("tanh")}}, {b({5}, 2), p({3, 5})}, {"[2N, 3]"}},
+      {"linear_input_gradient", {}, {b({3}), p({3, 5})}, {"[N, 5]"}},
+      {"linear_weight_gradient", {}, {b({5}), b({3})}, {"[3, 5]"}},
+      {"bias_add", {}, {b({3, 2, 2}), p({3})}, {"[N, 3, 2, 2]"}},
+      {"channel_sum", {}, {b({3, 2, 2})}, {"[3]"}},
+      {"matmul", transposed(false, false), {b({2, 3}), b({3, 4})}, {"[N, 2, 4]"}},
+      {"matmul", transposed(true, false), {b({3, 2}), p({3, 4})}, {"[N, 2, 4]"}},
+      {"matmul", transposed(false, true), {p({2, 3}), b({4, 3}, 2)}, {"[2N, 2, 4]"}},
+      {"matmul", transposed(true, true), {p({3, 2}), p({4, 3})}, {"[2, 4]"}},
+  };
+}
+
+std::vector<Example> elementwise_examples() {
+  std::vector<Example> all;
+  for (const char* op : {"add", "sub", "mul", "div"}) {
+    append(all, {{op, {}, {b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}},
+                 {op, {}, {b({2, 3}), p({3})}, {"[N, 2, 3]"}},
+                 {op, {}, {p({2, 1}), b({2, 3}, 2)}, {"[2N, 2, 3]"}},
+                 {op, {}, {b({1, 3}), b({2, 1})}, {"[N, 2, 3]"}},
+                 {op, {}, {b({2, 2, 3}), p({1, 3})}, {"[N, 2, 2, 3]"}},
+                 {op, {}, {b({}), p({3})}, {"[N, 3]"}},
+                 {op, {}, {p({}), p({2, 2})}, {"[2, 2]"}}});
+  }
+  for (const char* op : {"relu", "tanh", "sigmoid", "exp", "log", "identity"}) {
+    append(all, {{op, {}, {b({2, 3})}, {"[N, 2, 3]"}}, {op, {}, {p({3})}, {"[3]"}}});
+  }
+  for (const char* op : {"relu_gradient", "tanh_gradient", "sigmoid_gradient"}) {
+    all.push_back({op, {}, {b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}});
+  }
+  append(all, {{"scale", {{"factor", -2.5}}, {b({3}, 2)}, {"[2N, 3]"}},
+               {"add_scalar", {{"value", 0.5}}, {b({3})}, {"[N, 3]"}},
+               {"huber", {{"delta", 0.7}}, {b({3})}, {"[N, 3]"}},
+               {"huber_gradient", {{"delta", 0.7}}, {b({3}), b({3})}, {"[N, 3]"}},
+               {"dropout", {{"rate", 0.4}, {"stream", int64_t{77}}}, {b({7})}, {"[N, 7]"}}});
+  return all;
+}
+
+std::vector<Example> shape_examples() {
+  const auto reduce = [](I axes, bool keep) { return Attributes{{"axes", axes}, {"keep", keep}}; };
+  std::vector<Example> all;
+  for (const char* op : {"reduce_sum", "reduce_mean"}) {
+    append(all, {{op, reduce({1, 2}, false), {b({2, 3, 4})}, {"[N, 2]"}},
+                 {op, reduce({0}, true), {b({2, 3}, 2)}, {"[2N, 1, 3]"}},
+                 {op, reduce({1}, false), {p({2, 3})}, {"[2]"}}});
+  }
+  for (const char* op : {"softmax", "log_softmax"}) {
+    append(all, {{op, {{"axis", int64_t{0}}}, {b({4, 2})}, {"[N, 4, 2]"}},
+                 {std::string(op) + "_gradient", {{"axis", int64_t{1}}}, {b({4, 2}), b({4, 2})}, {"[N, 4, 2]"}}});
+  }
+  append(all,
+         {{"expand", {{"axes", I{1}}, {"shape", I{2, 3}}}, {b({2})}, {"[N, 2, 3]"}},
+          {"expand", {{"axes", I{0, 2}}, {"shape", I{4, 2, 3}}}, {b({1})}, {"[N, 4, 2, 3]"}},
+          {"expand", {{"axes", I{}}, {"shape", I{2, 3}}}, {p({1, 3})}, {"[2, 3]"}},
+          {"batch_sum", {}, {b({2, 3}, 2)}, {"[2, 3]"}},
+          {"reshape", {{"rows", int64_t{1}}, {"shape", I{800}}}, {b({50, 4, 4})}, {"[N, 800]"}},
+          {"reshape", {{"rows", int64_t{6}}, {"shape", I{4}}}, {b({6, 2}, 2)}, {"[6N, 4]"}},
+          {"reshape", {{"rows", int64_t{0}}, {"shape", I{}}}, {p({1, 1})}, {"[]"}},
+          {"concat", {{"axis", int64_t{0}}}, {b({2, 3}), b({1, 3}), b({4, 3})}, {"[N, 7, 3]"}},
+          {"concat", {{"axis", int64_t{1}}}, {p({2, 3}), p({2, 1})}, {"[2, 4]"}},
+          {"slice", {{"axis", int64_t{1}}, {"count", int64_t{2}}, {"first", int64_t{1}}}, {b({2, 4})}, {"[N, 2, 2]"}},
+          {"pad_slice", {{"axis", int64_t{0}}, {"first", int64_t{1}}, {"size", int64_t{4}}}, {b({2})}, {"[N, 4]"}}});
+  return all;
+}
+
+std::vector<Example> layer_examples() {
+  const ExampleInput mean = at(Place::buffer, 0, {3}), variance = at(Place::buffer, 1, {3});
+  const auto norm = [](const char* activation, bool training) {
+    Attributes attributes = {{"activation", std::string(activation)}, {"epsilon", 0.1}};
+    if (training) attributes.set("momentum", 0.1);
+    return attributes;
+  };
+  const std::vector<std::string> statistics = {"[N, 3, 2, 2]", "[3]", "[3]", "[3]"};
+  return {
+      {"batch_norm", norm("none", true), {b({3, 2, 2}), p({3}), p({3}), mean, variance}, statistics},
+      {"batch_norm", norm("relu", true), {b({3, 2, 2}), p({3}), p({3}), mean, variance, b({3, 2, 2})}, statistics},
+      {"batch_norm_inference", norm("tanh", false), {b({3}), p({3}), p({3}), mean, variance, b({3})}, {"[N, 3]"}},
+      {"batch_norm_inference", norm("none", false), {b({3, 4}, 2), p({3}), p({3}), mean, variance}, {"[2N, 3, 4]"}},
+      {"batch_norm_gradient", {}, {b({3, 2}), b({3, 2}), p({3}), p({3}), p({3})}, {"[N, 3, 2]", "[3]", "[3]"}},
+      {"max_pool2d", window({2, 2}, {2, 2}, {0, 0}), {b({3, 5, 4})}, {"[N, 3, 2, 2]", "i32 [N, 3, 2, 2]"}},
+      {"max_pool2d", window({3, 2}, {1, 2}, {1, 1}), {b({2, 3, 3})}, {"[N, 2, 3, 2]", "i32 [N, 2, 3, 2]"}},
+      {"max_pool2d_gradient",
+       with(window({2, 2}, {2, 2}, {0, 0}), "input", I{3, 5, 4}),
+       {b({3, 2, 2}), b({3, 2, 2}, 1, DType::i32)},
+       {"[N, 3, 5, 4]"}},
+      {"avg_pool2d", window({3, 2}, {2, 1}, {1, 0}), {b({2, 5, 4}, 2)}, {"[2N, 2, 3, 3]"}},
+      {"avg_pool2d_gradient",
+       with(window({3, 2}, {2, 1}, {1, 0}), "input", I{2, 5, 4}),
+       {b({2, 3, 3})},
+       {"[N, 2, 5, 4]"}},
+  };
+}
+
+std::vector<Example> loss_examples() {
+  const Attributes options = {{"class_weights", D{}}, {"ignore_index", int64_t{-100}}, {"label_smoothing", 0.1}};
+  const Attributes weighted = with(options, "class_weights", D{1, 2, 0.5, 3});
+  const ExampleInput labels = b({}, 1, DType::i64);
+  return {
+      {"negative_log_likelihood", weighted, {b({4}), labels}, {"[N]", "[N]"}},
+      {"negative_log_likelihood_gradient", with(weighted, "classes", int64_t{4}), {b({}), labels}, {"[N, 4]"}},
+      {"softmax_cross_entropy", options, {b({4}), labels}, {"[N]", "[N]", "[N, 4]"}},
+      {"softmax_cross_entropy", weighted, {b({4}, 2), b({}, 2, DType::i64)}, {"[2N]", "[2N]", "[2N, 4]"}},
+      {"softmax_cross_entropy_gradient", weighted, {b({}), labels, b({4})}, {"[N, 4]"}},
+      {"accuracy", {{"ignore_index", int64_t{-1}}}, {b({4}), labels}, {"[N]", "[N]"}},
+  };
+}
+
+std::vector<Example> plan_examples() {
+  const ExampleInput scalar = at(Place::scalar, 0, {}), stats = p({2});
+  const auto of = [](Place place, int32_t slot) { return at(place, slot, slot == 0 ? Shape{2, 3} : Shape{5}); };
+  const auto parameter = [&](int32_t slot) { return of(Place::parameter, slot); };
+  const auto gradient = [&](int32_t slot) { return of(Place::gradient, slot); };
+  const auto m = [&](int32_t slot) { return of(Place::moment1, slot); };
+  const auto v = [&](int32_t slot) { return of(Place::moment2, slot); };
+  const D two = {1, 0.5};
+  const auto sgd = [&](double momentum) {
+    return Attributes{
+        {"dampening", 0.0}, {"momentum", momentum}, {"nesterov", false}, {"rate_scale", two}, {"weight_decay", two}};
+  };
+  const Attributes adam = {{"beta1", 0.9},    {"beta2", 0.99},     {"decoupled", true},
+                           {"epsilon", 1e-8}, {"rate_scale", two}, {"weight_decay", two}};
+  const Attributes slot = {{"slot", int64_t{1}}};
+  const std::vector<std::string> once = {"[2, 3]", "[5]"}, twice = {"[2, 3]", "[5]", "[2, 3]", "[5]"};
+  std::vector<std::string> thrice = twice;
+  thrice.insert(thrice.end(), once.begin(), once.end());
+  return {
+      {"load", {}, {b({3, 2}, 1, DType::i64)}, {"i64 [N, 3, 2]"}},
+      {"load", {}, {b({3, 2})}, {"[N, 3, 2]"}},
+      {"store", slot, {b({3})}, {"[N, 3]"}},
+      {"store_gradient", slot, {p({5})}, {"[5]"}},
+      {"total", slot, {b({}, 2), b({}, 2)}, {"[2]"}},
+      {"seed_rows", {}, {scalar, b({}, 2)}, {"[2N]"}},
+      {"seed_count", {{"factor", 0.3}}, {b({})}, {"[]"}},
+      {"gradient_stats", {}, {scalar, gradient(0), gradient(1)}, {"[2]"}},
+      {"sgd_walk", sgd(0), {scalar, scalar, scalar, stats, parameter(0), gradient(0), parameter(1), gradient(1)}, once},
+      {"sgd_walk",
+       sgd(0.9),
+       {scalar, scalar, scalar, stats, parameter(0), gradient(0), m(0), parameter(1), gradient(1), m(1)},
+       twice},
+      {"adam_walk",
+       adam,
+       {scalar, scalar, scalar, scalar, stats, parameter(0), gradient(0), m(0), v(0), parameter(1), gradient(1), m(1),
+        v(1)},
+       thrice},
+      {"batch_norm_commit",
+       {{"momentum", 0.1}},
+       {p({3}), p({3}), at(Place::buffer, 4, {3}), at(Place::buffer, 6, {3})},
+       {"[3]", "[3]"}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Example>& examples() {
+  static const std::vector<Example> all = [] {
+    std::vector<Example> made = conv_examples();
+    append(made, linear_examples());
+    append(made, elementwise_examples());
+    append(made, shape_examples());
+    append(made, layer_examples());
+    append(made, loss_examples());
+    append(made, plan_examples());
+    return made;
+  }();
+  return all;
+}
+
+Built inputs_of(const Example& example) {
+  Built built;
+  for (const ExampleInput& input : example.inputs) {
+    built.inputs.push_back(built.graph.add_value(input.type, input.place, input.slot));
+  }
+  return built;
+}
+
+Graph build(const Example& example) {
+  Built built = inputs_of(example);
+  built.graph.add_node(example.op, built.inputs, example.attributes, "example", {"net.cpp", 7});
+  return built.graph;
+}
+
+}  // namespace brisk::graph::test

@@ -1,0 +1,206 @@
+// The functions of Vars: names, shapes, options and axes as users give them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "brisk/ops/conv.h"
+#include "brisk/ops/elementwise.h"
+#include "brisk/ops/linear.h"
+#include "brisk/ops/norm.h"
+#include "brisk/ops/pool.h"
+#include "brisk/ops/random.h"
+#include "brisk/ops/reduce.h"
+#include "brisk/ops/shape.h"
+#include "brisk/ops/softmax.h"
+#include "graph/examples.h"
+#include "graph/trace.h"
+
+namespace brisk {
+namespace {
+
+using graph::test::error_of;
+
+/// A trace with one input.
+class Functions : public ::testing::Test {
+ protected:
+  Functions() : tracer_(std::make_shared<graph::Tracer>("model", 0, true)), guard_(tracer_) {}
+  Var input(Shape shape, DType dtype = DType::f32) {
+    const std::string name = "x" + std::to_string(tracer_->graph.inputs.size());
+    return graph::declare_inputs(tracer_, {Field{name, shape, dtype}})[name];
+  }
+  const graph::Graph& graph() const { return tracer_->graph; }
+  const graph::Node& last() const { return graph().nodes.back(); }
+  std::string parameters() const {
+    std::string text;
+    for (const graph::ParameterSpec& spec : tracer_->specs) text += spec.name + " " + spec.shape.text() + "; ";
+    return text;
+  }
+  std::shared_ptr<graph::Tracer> tracer_;
+  graph::TraceGuard guard_;
+};
+
+TEST_F(Functions, LeNet) {
+  Var x = input({1, 28, 28});
+  x = max_pool2d(relu(conv2d(x, {.channels = 20, .kernel = 5})), {.kernel = 2});
+  x = max_pool2d(relu(conv2d(x, {.channels = 50, .kernel = 5})), {.kernel = 2});
+  EXPECT_EQ(x.text(), "[N, 50, 4, 4]");
+  EXPECT_EQ(flatten(x).text(), "[N, 800]");
+  EXPECT_EQ(linear(relu(linear(flatten(x), 500)), 10).text(), "[N, 10]");
+  EXPECT_EQ(parameters(),
+            "conv1.weight [20, 5, 5, 1]; conv1.bias [20]; conv2.weight [50, 5, 5, 20]; conv2.bias [50]; "
+            "fc1.weight [500, 800]; fc1.bias [500]; fc2.weight [10, 500]; fc2.bias [10]; ");
+  EXPECT_EQ(tracer_->specs[0].torch_shape.text(), "[20, 1, 5, 5]");
+  EXPECT_DOUBLE_EQ(tracer_->specs[0].init.value, 1 / std::sqrt(25.0));
+  EXPECT_DOUBLE_EQ(tracer_->specs[5].init.value, 1 / std::sqrt(800.0));
+}
+
+TEST_F(Functions, LinearWithoutFlattenNamesBothLines) {
+  const Var x = input({50, 8, 8});
+  const Var pooled = max_pool2d(x, {.kernel = 2}, Where{"lenet.cpp", 8});
+  EXPECT_EQ(error_of([&] {
+              linear(pooled, 500, {}, Where{"lenet.cpp", 9});
+            }),
+            "Error [shape] linear 'fc1' (lenet.cpp:9): input must be [N, features], got [N, 50, 4, 4] from max_pool2d "
+            "'pool1' (lenet.cpp:8); put flatten() between them");
+}
+
+TEST_F(Functions, ConvolutionOptions) {
+  const Var x = input({4, 9, 8});
+  const Var y = conv2d(x, {.bias = false,
+                           .channels = 6,
+                           .dilation = {1, 2},
+                           .groups = 2,
+                           .kernel = {3, 2},
+                           .name = "stem",
+                           .padding = {1, 0},
+                           .stride = 2});
+  EXPECT_EQ(y.text(), "[N, 6, 5, 3]");
+  EXPECT_EQ(parameters(), "stem.weight [6, 3, 2, 2]; ");
+  EXPECT_EQ(last().attributes.print(),
+            "{activation = none, dilation = [1, 2], groups = 2, padding = [1, 0], stride = [2, 2]}");
+  EXPECT_EQ(last().where.text().rfind("functions_test.cpp:", 0), 0u);
+}
+
+TEST_F(Functions, OptionsOutOfRangeNameFieldAndValue) {
+  const Var x = input({4, 9, 8});
+  const Where at = {"net.cpp", 3};
+  const auto refused = [&](Conv2dOptions options) { return error_of([&] { conv2d(x, options, at); }); };
+  EXPECT_EQ(refused({.channels = 8}).rfind("Error [option] conv2d.kernel = 0 (net.cpp:3): must be at least 1", 0), 0u);
+  EXPECT_EQ(refused({.kernel = 3}).rfind("Error [option] conv2d.channels = 0 (net.cpp:3): must be at least 1", 0), 0u);
+  EXPECT_NE(refused({.channels = 8, .kernel = {3, -1}}).find("conv2d.kernel = {3, -1}"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .kernel = 3, .stride = 0}).find("conv2d.stride = 0"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .dilation = 0, .kernel = 3}).find("conv2d.dilation = 0"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .kernel = 3, .padding = -1}).find("conv2d.padding = -1"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .groups = 0, .kernel = 3}).find("conv2d.groups = 0"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .groups = 3, .kernel = 3})
+                .find("conv2d.groups = 3 (net.cpp:3): must divide the 4 input channels and the 8 output channels"),
+            std::string::npos);
+  EXPECT_NE(refused({.channels = int64_t{1} << 31, .kernel = 3}).find("below 2^31"), std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .kernel = 10})
+                .find("kernel [10, 10] with padding [0, 0] does not fit the input of 9 x 8"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { linear(flatten(x), 0); }).find("linear.features = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { max_pool2d(x, {}); }).find("max_pool2d.kernel = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { max_pool2d(x, {.kernel = 3, .padding = 2}); }).find("padding = {2, 2}"), std::string::npos);
+  EXPECT_NE(error_of([&] { dropout(x, 1.5); }).find("dropout.rate = 1.5"), std::string::npos);
+  EXPECT_NE(error_of([&] { dropout(x, std::nan("")); }).find("dropout.rate = nan"), std::string::npos);
+  EXPECT_NE(error_of([&] { batch_norm(x, {.epsilon = 0}); }).find("batch_norm.epsilon = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { batch_norm(x, {.momentum = 2}); }).find("batch_norm.momentum = 2"), std::string::npos);
+}
+
+TEST_F(Functions, Normalisation) {
+  const Var y = batch_norm(input({3, 2, 2}));
+  EXPECT_EQ(y.text(), "[N, 3, 2, 2]");
+  EXPECT_EQ(parameters(), "bn1.weight [3]; bn1.bias [3]; bn1.running_mean [3]; bn1.running_var [3]; ");
+  EXPECT_EQ(tracer_->specs[0].init.value, 1);
+  EXPECT_FALSE(tracer_->specs[1].buffer);
+  EXPECT_TRUE(tracer_->specs[2].buffer);
+  EXPECT_EQ(tracer_->specs[3].init.value, 1);
+  EXPECT_EQ(last().attributes.print(), "{activation = none, epsilon = 1e-05, momentum = 0.1}");
+}
+
+TEST_F(Functions, Pooling) {
+  const Var x = input({3, 9, 7});
+  EXPECT_EQ(max_pool2d(x, {.kernel = {3, 2}}).text(), "[N, 3, 3, 3]") << "the stride is the kernel";
+  EXPECT_EQ(avg_pool2d(x, {.kernel = 3, .padding = 1, .stride = {1, 2}}).text(), "[N, 3, 9, 4]");
+  EXPECT_EQ(global_avg_pool2d(x).text(), "[N, 3]");
+  EXPECT_NE(error_of([&] {
+              global_avg_pool2d(flatten(x), Where{"net.cpp", 5});
+            }).find("global_avg_pool2d (net.cpp:5): input must be [N, channels, height, width], got [N, 189]"),
+            std::string::npos);
+}
+
+TEST_F(Functions, Arithmetic) {
+  const Var x = input({4, 3});
+  const Var b = parameter("b", {3});
+  EXPECT_EQ((x + b).text(), "[N, 4, 3]");
+  EXPECT_EQ(last().op->name, "add");
+  EXPECT_EQ((b - x).text(), "[N, 4, 3]");
+  EXPECT_EQ((x * x / b).text(), "[N, 4, 3]");
+  EXPECT_EQ((2.0 - x).text(), "[N, 4, 3]");
+  EXPECT_EQ(last().attributes.print(), "{value = 2}");
+  x / 4;
+  EXPECT_EQ(last().attributes.print(), "{factor = 0.25}");
+  x - 1.5;
+  EXPECT_EQ(last().attributes.print(), "{value = -1.5}");
+  EXPECT_NE(error_of([&] { x / 0.0; }).find("must not be 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { x* std::numeric_limits<double>::infinity(); }).find("must be a finite number"),
+            std::string::npos);
+  const Var y = input({5}), made = relu(x, Where{"net.cpp", 8});
+  EXPECT_NE(error_of([&] { made + y; }).find("[N, 4, 3] from relu 'relu1' (net.cpp:8) and [N, 5] from input 'x1'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { relu(input({2}, DType::i64)); }).find("input must be f32, got i64 [N, 2]"),
+            std::string::npos);
+}
+
+TEST_F(Functions, AxesCountTheSamples) {
+  const Var x = input({4, 3, 2});
+  softmax(x);
+  EXPECT_EQ(last().attributes.integer("axis"), 2);
+  log_softmax(x, {.axis = 1});
+  EXPECT_EQ(last().attributes.integer("axis"), 0);
+  EXPECT_EQ(
+      error_of([&] {
+        softmax(x, {.axis = 0}, Where{"net.cpp", 4});
+      }),
+      "Error [shape] softmax.axis = 0 (net.cpp:4): is the dimension of the samples, which stay apart; allowed for "
+      "[N, 4, 3, 2] is 1 to 3");
+  EXPECT_NE(error_of([&] { softmax(x, {.axis = -4}); }).find("softmax.axis = -4"), std::string::npos);
+  EXPECT_NE(error_of([&] { softmax(x, {.axis = 4}); }).find("is no dimension"), std::string::npos);
+  EXPECT_EQ(reduce_sum(x, {.axes = {-1, 1}}).text(), "[N, 3]");
+  EXPECT_EQ(reduce_mean(x, {.axes = {2}, .keep = true}).text(), "[N, 4, 1, 2]");
+  EXPECT_EQ(reduce_mean(x).text(), "[N]");
+  EXPECT_NE(error_of([&] { reduce_sum(x, {.axes = {3, -1}}); }).find("name a dimension twice"), std::string::npos);
+  EXPECT_EQ(concat({x, x}, {.axis = 2}).text(), "[N, 4, 6, 2]");
+  EXPECT_NE(error_of([&] { concat({x, x}, {.axis = 0}); }).find("concat.axis = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { concat({}); }).find("needs at least one value"), std::string::npos);
+}
+
+TEST_F(Functions, ReshapeKeepsTheSamples) {
+  const Var x = input({6, 128});
+  EXPECT_EQ(reshape(x, {-1, 128}).text(), "[6N, 128]");
+  EXPECT_EQ(reshape(reshape(x, {-1, 128}), {-1, 6, 128}).text(), "[N, 6, 128]");
+  EXPECT_EQ(reshape(x, {-1, 3, 256}).text(), "[N, 3, 256]");
+  EXPECT_EQ(reshape(parameter("p", {2, 3}), {3, 2}).text(), "[3, 2]");
+  EXPECT_NE(error_of([&] {
+              reshape(x, {768}, Where{"net.cpp", 2});
+            }).find("reshape (net.cpp:2): {sizes = [768]} for [N, 6, 128]: the first size must be -1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              reshape(x, {-1, -1});
+            }).find("all sizes but the first must be at least 1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { reshape(x, {-1, 5}); }).find("the elements do not fit"), std::string::npos);
+}
+
+TEST_F(Functions, ProductsAndNoise) {
+  const Var a = input({2, 3}), w = parameter("w", {4, 3});
+  EXPECT_EQ(matmul(a, w, {.transpose_b = true}).text(), "[N, 2, 4]");
+  EXPECT_EQ(bias_add(a, parameter("b", {2})).text(), "[N, 2, 3]");
+  EXPECT_EQ(dropout(a, 0.5, {.name = "noise"}).text(), "[N, 2, 3]");
+  EXPECT_EQ(last().name, "noise");
+}
+
+}  // namespace
+}  // namespace brisk
