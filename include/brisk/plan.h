@@ -46,6 +46,8 @@ class BRISK_EXPORT Plan {
   explicit Plan(std::shared_ptr<const exec::CompiledPlan> plan);
   PlanBytes bytes() const;
   int64_t batch() const;
+  /// The device and its instruction set: "cpu avx512".
+  std::string target() const;
   std::vector<PlanStep> steps() const;
   /// A line a step: op, implementation, why better ones declined, bytes, FLOPs.
   std::string explain() const;

@@ -57,6 +57,7 @@ Plan::Plan(std::shared_ptr<const exec::CompiledPlan> plan) : plan_(std::move(pla
 
 PlanBytes Plan::bytes() const { return plan_->bytes; }
 int64_t Plan::batch() const { return plan_->source.request.samples; }
+std::string Plan::target() const { return plan_->source.target->name(); }
 
 namespace {
 

@@ -76,10 +76,24 @@ double epochs_wanted(const Duration& duration) {
 Stopwatch::Stopwatch() : start_ns_(now_ns()) {}
 double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_ns_) * 1e-9; }
 
+RowNames::RowNames(Step& step, const Dataset& dataset) : step_(step) {
+  const std::string name = dataset.name();
+  const std::string suffix = name == "data set" ? " of the data set" : cat(" of \"", name, "\"");
+  previous_ = describe_rows(step_, [this, suffix](int64_t row) {
+    const bool known = batch_ != nullptr && row >= 0 && row < batch_->size();
+    return known ? cat("sample ", batch_->indices()[static_cast<size_t>(row)], suffix) : cat("row ", row);
+  });
+}
+RowNames::~RowNames() { describe_rows(step_, std::move(previous_)); }
+
 StepTotals evaluate_all(Step& step, BoundData& data) {
+  RowNames names(step, *data.dataset);
   step.read_evaluation();
   data::Batcher batcher(*data.dataset, {.batch = step.batch()});
-  while (const Batch* batch = batcher.next()) step.evaluate(data.binding.feed(*batch));
+  while (const Batch* batch = batcher.next()) {
+    names.look_at(batch);
+    step.evaluate(data.binding.feed(*batch));
+  }
   return step.read_evaluation();
 }
 
@@ -140,6 +154,9 @@ FitResult FitLoop::run() {
 
 void FitLoop::begin() {
   resolve_schedule(*parts_.step, shape_.updates(), horizon_.total_updates);
+  // A short last micro-batch is met at the end of an epoch: what it cannot do is said now.
+  check_rows(*parts_.step, shape_.rows(0));
+  check_rows(*parts_.step, shape_.rows(shape_.micro_batches() - 1));
   parts_.step->read();
   result_.machine = parts_.facts.machine;
   parts_.facts.duration = options_.duration.text();
@@ -160,11 +177,12 @@ void FitLoop::train() {
                                                  .prefetch = options_.prefetch,
                                                  .seed = options_.seed,
                                                  .shuffle = options_.shuffle});
+  RowNames names(*parts_.step, *parts_.train->dataset);
   batcher.seek({position.epoch, shape_.rows_before(position.micro)});
   const double limit = options_.time_limit.set() ? options_.time_limit.count() : 0;
   while (position < horizon_.end) {
-    if (window_micro_batches_ == 0 && shape_.accumulate > 1) announce_window(batcher);
-    micro_batch(batcher);
+    if (window_micro_batches_ == 0 && shape_.accumulate > 1) announce_window(batcher, names);
+    micro_batch(batcher, names);
     if (window_micro_batches_ != 0) continue;
     after_update();
     if (limit > 0 && elapsed() >= limit && position < horizon_.end) {
@@ -175,7 +193,7 @@ void FitLoop::train() {
 }
 
 /// Tells the step how many samples and counted rows the next window has, so that its gradient is divided by them.
-void FitLoop::announce_window(data::Batcher& batcher) {
+void FitLoop::announce_window(data::Batcher& batcher, RowNames& names) {
   const Position& position = parts_.state->position;
   const int64_t end = horizon_.end.epoch == position.epoch ? horizon_.end.micro : shape_.micro_batches();
   const int64_t last = std::min(position.micro + shape_.accumulate, end);
@@ -183,7 +201,9 @@ void FitLoop::announce_window(data::Batcher& batcher) {
   const int64_t samples = shape_.rows_before(last) - shape_.rows_before(position.micro);
   counts.emplace_back("samples", static_cast<double>(samples));
   for (int64_t k = 0; counts_terms_ && k < last - position.micro; ++k) {
-    const auto terms = count_targets(*parts_.step, parts_.train->binding.feed(*batcher.peek(k)));
+    const Batch* batch = batcher.peek(k);
+    names.look_at(batch);
+    const auto terms = count_targets(*parts_.step, parts_.train->binding.feed(*batch));
     counts_terms_ = !terms.empty();
     for (size_t i = 0; i < terms.size(); ++i) {
       if (k == 0) {
@@ -196,8 +216,9 @@ void FitLoop::announce_window(data::Batcher& batcher) {
   parts_.step->expect(counts);
 }
 
-void FitLoop::micro_batch(data::Batcher& batcher) {
+void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   const Batch* batch = batcher.next();
+  names.look_at(batch);
   parts_.step->run(parts_.train->binding.feed(*batch));
   TrainerState& state = *parts_.state;
   state.clock.samples += batch->size();

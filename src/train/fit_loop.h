@@ -11,6 +11,7 @@
 #include "train/epoch_plan.h"
 #include "train/event_log.h"
 #include "train/progress.h"
+#include "train/step_access.h"
 #include "train/totals.h"
 
 namespace brisk::train {
@@ -38,6 +39,21 @@ struct BoundData {
   Binding binding;
 };
 
+/// While it lives, the step's errors name a row by its sample: `sample 17 of "train"`.
+class RowNames {
+ public:
+  RowNames(Step& step, const Dataset& dataset);
+  ~RowNames();
+  RowNames(const RowNames&) = delete;
+  RowNames& operator=(const RowNames&) = delete;
+  void look_at(const Batch* batch) { batch_ = batch; }
+
+ private:
+  Step& step_;
+  const Batch* batch_ = nullptr;
+  DescribeRow previous_;
+};
+
 /// Exact means over all samples of a data set.
 StepTotals evaluate_all(Step& step, BoundData& data);
 
@@ -61,8 +77,8 @@ class FitLoop {
  private:
   void begin();
   void train();
-  void announce_window(data::Batcher& batcher);
-  void micro_batch(data::Batcher& batcher);
+  void announce_window(data::Batcher& batcher, RowNames& names);
+  void micro_batch(data::Batcher& batcher, RowNames& names);
   void end_epoch(data::Batcher& batcher);
   void after_update();
   void read();

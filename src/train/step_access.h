@@ -17,8 +17,12 @@ void resolve_schedule(Step& step, int64_t updates_per_epoch, int64_t total_updat
 /// Rows that count, by term, for the terms that have a count of their own (ignored labels, class weights); empty: none.
 std::vector<std::pair<std::string, double>> count_targets(Step& step, const Feed& feed);
 
-/// How messages name a row of the next feeds; null: by its number.
-void describe_rows(Step& step, std::function<std::string(int64_t row)> describe);
+/// Throws Error [data] naming the layer when a training micro-batch of so many rows cannot be normalised.
+void check_rows(Step& step, int64_t rows);
+
+/// Says how messages name a row of the next feeds (null: by its number); returns what did so before.
+using DescribeRow = std::function<std::string(int64_t row)>;
+DescribeRow describe_rows(Step& step, DescribeRow describe);
 
 /// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.
 std::string machine_text(const Step& step, Precision precision);

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "core/text.h"
-#include "train/checks.h"
 #include "train/fit_loop.h"
 #include "train/step_access.h"
 #include "train/summary.h"
@@ -33,7 +32,6 @@ class Trainer::Impl {
     std::optional<train::BoundData> held_out;
     if (validation != nullptr) held_out = bound(*validation);
     step_->flush();  // a window that an exception left open in an earlier run
-    train::check_batch_norm(*model_.state(), {data.size(), step_->batch(), step_->accumulate(), options.drop_last});
     train::FitLoop::Parts parts;
     parts.step = &*step_;
     parts.state = &state_;

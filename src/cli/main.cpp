@@ -1,0 +1,29 @@
+// The program brisk. Exit codes: 0 done, 1 failed, 2 wrong use.
+#include <cstdio>
+#include <exception>
+
+#include "brisk/error.h"
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Trains neural networks, measures training steps, shows plans.");
+  app.name("brisk");
+  app.set_version_flag("--version", BRISK_VERSION);
+  app.require_subcommand(1);
+  brisk::cli::Outcome outcome;
+  brisk::cli::add_bench(app, outcome);
+  brisk::cli::add_plan(app, outcome);
+  brisk::cli::add_train(app, outcome);
+  try {
+    app.parse(argc, argv);
+    return outcome.code;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const brisk::Error& error) {
+    std::fprintf(stderr, "brisk: %s\n", error.what());
+    return error.code() == brisk::ErrorCode::option ? 2 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "brisk: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,33 @@
+// The few doors into a step.
+#include "train/step_access.h"
+
+#include <cmath>
+
+#include "core/text.h"
+#include "exec/step_impl.h"
+#include "train/summary.h"
+
+namespace brisk::train {
+
+void resolve_schedule(Step& step, int64_t updates_per_epoch, int64_t total_updates) {
+  step.impl().resolve_schedule(updates_per_epoch, step.batch() * step.accumulate(), total_updates);
+}
+
+std::vector<std::pair<std::string, double>> count_targets(Step& step, const Feed& feed) {
+  step.impl().feed(feed);
+  return step.impl().count();
+}
+
+void check_rows(Step& step, int64_t rows) { step.impl().check_batch(rows); }
+
+DescribeRow describe_rows(Step& step, DescribeRow describe) {
+  return std::exchange(step.impl().describe_row, std::move(describe));
+}
+
+std::string machine_text(const Step& step, Precision precision) {
+  const double megabytes = static_cast<double>(step.plan().bytes().total) / 1e6;
+  const std::string size = megabytes < 10 ? cat(std::round(megabytes * 10) / 10) : grouped(std::llround(megabytes));
+  return cat(size, " MB, ", step.impl().target_name(), ", ", precision_text(precision));
+}
+
+}  // namespace brisk::train
