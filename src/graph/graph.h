@@ -56,11 +56,11 @@ struct Value {
   ValueType type;
   Place place = Place::activation;
   int32_t slot = -1;
-  int32_t producer = -1;           ///< node index; -1: comes from outside
-  Layout layout = Layout::plain;   ///< filled by select
-  int64_t bytes = 0;               ///< filled by memory (activations)
-  int64_t offset = -1;             ///< filled by memory: bytes from the start of the arena
-  ValueId alias = kNoValue;        ///< filled by memory: shares the storage of this value (reshape, in place)
+  int32_t producer = -1;          ///< node index; -1: comes from outside
+  Layout layout = Layout::plain;  ///< filled by select
+  int64_t bytes = 0;              ///< filled by memory (activations)
+  int64_t offset = -1;            ///< filled by memory: bytes from the start of the arena
+  ValueId alias = kNoValue;       ///< filled by memory: shares the storage of this value (reshape, in place)
 };
 
 /// When a node runs within a window of micro-batches: forward, backward and commit in each; update at its end.
@@ -72,16 +72,16 @@ struct Node {
   Attributes attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::string name;                ///< "conv1"; for the user's eyes
-  Where where;                     ///< the user's line
+  std::string name;  ///< "conv1"; for the user's eyes
+  Where where;       ///< the user's line
   Stage stage = Stage::forward;
-  int32_t group = -1;              ///< filled by group: nodes of one group run as one kernel
-  int32_t recomputes = -1;         ///< filled by recompute: the node this one repeats
-  std::string implementation;      ///< filled by select, "native"; with declined: why each better one was passed over
+  int32_t group = -1;          ///< filled by group: nodes of one group run as one kernel
+  int32_t recomputes = -1;     ///< filled by recompute: the node this one repeats
+  std::string implementation;  ///< filled by select, "native"; with declined: why each better one was passed over
   std::vector<std::string> declined;
-  int64_t workspace_bytes = 0;     ///< filled by select: shared by all workers while the node runs
-  int64_t workspace_offset = -1;   ///< filled by memory
-  int32_t wave = -1;               ///< filled by schedule: nodes of one wave may run at once
+  int64_t workspace_bytes = 0;    ///< filled by select: shared by all workers while the node runs
+  int64_t workspace_offset = -1;  ///< filled by memory
+  int32_t wave = -1;              ///< filled by schedule: nodes of one wave may run at once
 };
 
 /// A parameter or buffer that the graph refers to: a segment of a store.
@@ -89,19 +89,19 @@ struct ParameterRef {
   int32_t store = 0;
   int32_t segment = 0;
   std::string name;
-  Shape shape;                     ///< canonical order (convolution weights O,H,W,I)
-  bool trainable = true;           ///< false: frozen, or a buffer
+  Shape shape;            ///< canonical order (convolution weights O,H,W,I)
+  bool trainable = true;  ///< false: frozen, or a buffer
   bool buffer = false;
 };
 
 /// A term of the objective, or a metric: sum over rows of `per_row`, divided by the sum of `row_weight` (or the rows).
 struct Term {
   std::string name;
-  double weight = 1;               ///< factor in the objective; unused for metrics
-  ValueId per_row = kNoValue;      ///< [rows x N]
-  ValueId row_weight = kNoValue;   ///< [rows x N], or none: each row counts 1
-  int32_t totals = -1;             ///< index into Graph::totals
-  int32_t seed = -1;               ///< index into Graph::scalars (training): factor / expected count
+  double weight = 1;              ///< factor in the objective; unused for metrics
+  ValueId per_row = kNoValue;     ///< [rows x N]
+  ValueId row_weight = kNoValue;  ///< [rows x N], or none: each row counts 1
+  int32_t totals = -1;            ///< index into Graph::totals
+  int32_t seed = -1;              ///< index into Graph::scalars (training): factor / expected count
 };
 
 struct NamedValue {
@@ -116,17 +116,17 @@ const char* name(Phase phase);
 struct Graph {
   Phase phase = Phase::train;
   std::vector<Value> values;
-  std::vector<Node> nodes;             ///< in an order in which they may run
-  std::vector<NamedValue> inputs;      ///< Place::input
-  std::vector<NamedValue> outputs;     ///< activations until `trace` adds stores; then Place::output
+  std::vector<Node> nodes;          ///< in an order in which they may run
+  std::vector<NamedValue> inputs;   ///< Place::input
+  std::vector<NamedValue> outputs;  ///< activations until `trace` adds stores; then Place::output
   std::vector<ParameterRef> parameters;
-  std::vector<std::string> scalars;    ///< names of host scalars
-  std::vector<std::string> totals;     ///< names of accumulators
+  std::vector<std::string> scalars;  ///< names of host scalars
+  std::vector<std::string> totals;   ///< names of accumulators
   std::vector<Term> objective;
   std::vector<Term> metrics;
-  std::vector<ValueId> wanted_gradients;   ///< inputs (after load) whose gradient becomes an output "gradient.<input>"
-  int64_t arena_bytes = 0;             ///< filled by memory
-  int64_t live_bytes = 0;              ///< filled by memory: the largest live set, a lower bound of arena_bytes
+  std::vector<ValueId> wanted_gradients;  ///< inputs (after load) whose gradient becomes an output "gradient.<input>"
+  int64_t arena_bytes = 0;                ///< filled by memory
+  int64_t live_bytes = 0;                 ///< filled by memory: the largest live set, a lower bound of arena_bytes
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }

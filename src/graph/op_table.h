@@ -79,18 +79,19 @@ struct AttributeInfo {
 struct OpInfo {
   std::string_view name;
   int minimum_inputs = 1;
-  int maximum_inputs = 1;                                   ///< -1: any number
-  int outputs = 1;                                          ///< -1: as many as infer returns
-  std::vector<AttributeInfo> attributes = {};               ///< all are required on a node
+  int maximum_inputs = 1;                      ///< -1: any number
+  int outputs = 1;                             ///< -1: as many as infer returns
+  std::vector<AttributeInfo> attributes = {};  ///< all are required on a node
   std::vector<ValueType> (*infer)(const InferContext&) = nullptr;
-  void (*derive)(Derivation&) = nullptr;                    ///< null: gradients stop here
+  void (*derive)(Derivation&) = nullptr;  ///< null: gradients stop here
   Reads backward_reads = Reads::nothing;
-  bool elementwise = false;                                 ///< output element i depends on input elements i only (or broadcast ones)
-  bool random = false;                                      ///< draws from the counter RNG
-  bool training_only = false;                               ///< must not be left in an evaluation graph
-  bool view = false;                                        ///< output 0 is input 0's bytes under another shape
+  bool elementwise = false;    ///< output element i depends on input elements i only (or broadcast ones)
+  bool random = false;         ///< draws from the counter RNG
+  bool training_only = false;  ///< must not be left in an evaluation graph
+  bool view = false;           ///< output 0 is input 0's bytes under another shape
   bool deterministic = true;
-  /// Operations (a multiply-add is two) for one sample, or for all when nothing is batched; null: one per output element.
+  /// Operations (a multiply-add is two) for one sample, or for all when nothing is batched; null: one per output
+  /// element.
   double (*flops)(const Graph&, const Node&) = nullptr;
   /// Rewrites node `index` for evaluation, in place (dropout -> identity); null: the same in both.
   void (*evaluation)(Graph&, int32_t index) = nullptr;
@@ -105,8 +106,9 @@ const OpInfo& op(std::string_view name);
 /// All entries, in the order of the families.
 std::vector<const OpInfo*> all_ops();
 
-/// All that add_node checks, and verifiers check again: arity, attributes, sizes, rows, then the op's own rule. Returns the
-/// types of the outputs. Throws Error [shape] naming node and line, Error [state] for a node that no user can have asked for.
+/// All that add_node checks, and verifiers check again: arity, attributes, sizes, rows, then the op's own rule. Returns
+/// the types of the outputs. Throws Error [shape] naming node and line, Error [state] for a node that no user can have
+/// asked for.
 std::vector<ValueType> infer(const Graph& graph, const Node& node);
 /// OpInfo::flops with its default.
 double flops(const Graph& graph, const Node& node);

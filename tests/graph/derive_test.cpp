@@ -2,6 +2,7 @@
 // says, and agrees with finite differences of the reference in double.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -101,8 +102,8 @@ TEST(Derive, OnlyWhatIsWanted) {
       EXPECT_EQ(d.graph.type(d.gradients[i]), example.inputs[i].type);
       EXPECT_LE(d.graph.nodes.size(), nodes);
       for (size_t k = 0; k < all.size(); ++k) {
-        if (k != i && d.gradients[k] != kNoValue) {
-          EXPECT_EQ(example.op, "load") << "set the gradient of input " << k << " that nobody wants";
+        if (k != i) {
+          EXPECT_EQ(d.gradients[k], kNoValue) << "input " << k << ", which nobody wants";
         }
       }
     }

@@ -18,6 +18,10 @@ void check_slot(const InferContext& c) { integer_in(c, "slot", 0, INT32_MAX); }
 
 Types infer_load(const InferContext& c) { return {c.input(0)}; }
 
+void derive_load(Derivation& d) {
+  if (d.wants(0)) d.set(0, d.output_gradient());
+}
+
 Types infer_store(const InferContext& c) {
   check_slot(c);
   return {c.input(0)};
@@ -127,10 +131,7 @@ double stats_flops(const Graph& graph, const Node& node) {
 
 std::vector<OpInfo> movers() {
   return {
-      {.name = "load",
-       .infer = infer_load,
-       .derive = [](Derivation& d) { d.set(0, d.output_gradient()); },
-       .flops = no_flops},
+      {.name = "load", .infer = infer_load, .derive = derive_load, .flops = no_flops},
       {.name = "store",
        .attributes = {{"slot", Kind::integer}},
        .infer = infer_store,
