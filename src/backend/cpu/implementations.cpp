@@ -38,7 +38,6 @@ std::vector<Implementation> all() {
       native("reduce_mean", lower_reduce),
       native("expand", lower_expand),
       native("batch_sum", lower_batch_sum),
-      native("matmul", lower_matmul),
       native("reshape", lower_reshape),
       native("concat", lower_concat),
       native("slice", lower_slice),
