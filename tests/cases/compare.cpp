@@ -33,14 +33,16 @@ bool same(double got, double want, double allowed) {
 
 std::vector<oracle::Array> error_scales(const NodeCase& node_case, const std::vector<oracle::Array>& want,
                                         const Tolerance& tolerance) {
-  std::vector<oracle::Array> scales = tolerance.measure == Measure::magnitude ? magnitudes(node_case) : want;
+  const bool absolute = tolerance.measure == Measure::magnitude || tolerance.measure == Measure::largest;
+  const bool of_output = tolerance.measure == Measure::output || tolerance.measure == Measure::largest;
+  std::vector<oracle::Array> scales = absolute ? magnitudes(node_case) : want;
   for (oracle::Array& scale : scales) {
     double largest = 0;
     for (double& value : scale.data) {
       value = std::fabs(value);
       if (std::isfinite(value)) largest = std::max(largest, value);
     }
-    if (tolerance.measure == Measure::output) scale.data.assign(scale.data.size(), largest);
+    if (of_output) scale.data.assign(scale.data.size(), largest);
   }
   return scales;
 }

@@ -172,7 +172,7 @@ std::vector<OpCase> dropout_cases() {
                     {{"rate", rate}, {"stream", stream}},
                     {in(type)},
                     std::move(batches),
-                    {1e-7},
+                    {2e-7},
                     true,
                     run});
   };

@@ -29,7 +29,11 @@ NodeCase make_case(const OpCase& row, int64_t samples) {
   Random random(seed + static_cast<uint64_t>(samples));
   for (const CaseInput& input : row.inputs) {
     const int64_t count = input.type.elements() * (input.type.batched() ? samples : 1);
-    made.inputs.push_back({input.type, input.fill(row, count, random), input.place, input.slot});
+    std::vector<double> data = input.fill(row, count, random);
+    if (input.type.dtype == DType::f32) {
+      for (double& value : data) value = static_cast<double>(static_cast<float>(value));
+    }
+    made.inputs.push_back({input.type, std::move(data), input.place, input.slot});
   }
   return made;
 }

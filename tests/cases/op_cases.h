@@ -14,7 +14,7 @@
 namespace brisk::test {
 
 struct OpCase;
-/// Makes the elements of an input. They are floats, so that reference and kernel start from the same numbers.
+/// Makes the elements of an input; f32 ones are rounded, so that reference and kernel start from the same numbers.
 using Fill = std::function<std::vector<double>(const OpCase&, int64_t count, Random&)>;
 
 struct CaseInput {
@@ -29,6 +29,7 @@ enum class Measure : uint8_t {
   element,    ///< the element's own size
   magnitude,  ///< the element computed from the absolute values of all inputs: sum of |a| |b|
   output,     ///< the largest element of the output
+  largest,    ///< the largest magnitude of the output
 };
 
 struct Tolerance {

@@ -15,7 +15,10 @@ BRISK_INLINE void for_each_stretch(const Walk& walk, int64_t unit, F f) {
   for (int32_t i = walk.unit_begin[at]; i < walk.unit_begin[at + 1]; ++i) f(walk.stretches[static_cast<size_t>(i)]);
 }
 
-/// Squares in float over a stretch; all is well when their sum is finite.
+/// What squares in float must add up to, so that those that underflow do not count.
+constexpr double kLeastSquares = 1e-27;
+
+/// Squares in float over a stretch; all is well when their sum is finite and at least kLeastSquares.
 double sum_squares(const float* g, int64_t count) {
   const Vec total = sum_of((count + kLanes - 1) / kLanes, [&](int64_t i) {
     const int64_t left = count - i * kLanes;
@@ -86,7 +89,8 @@ void gradient_squares(const void* parameters, const Operands& operands, int64_t 
     for_each_stretch(walk, unit, [&](const Stretch& s) {
       const float* g = operands.input<float>(1 + s.parameter) + s.first;
       const double sum = sum_squares(g, s.count);
-      const Squares squares = std::isfinite(sum) ? Squares{sum, 0} : sum_finite_squares(g, s.count);
+      const bool in_range = std::isfinite(sum) && sum >= kLeastSquares;
+      const Squares squares = in_range ? Squares{sum, 0} : sum_finite_squares(g, s.count);
       total.sum += squares.sum;
       total.nonfinite += squares.nonfinite;
     });

@@ -18,6 +18,14 @@ inline std::vector<int64_t> sample_dims(const graph::ValueType& type) {
   return dims;
 }
 
+/// The same, ones put between rows and shape until the shape has the rank of `out`'s: how it broadcasts to `out`.
+inline std::vector<int64_t> sample_dims(const graph::ValueType& type, const graph::ValueType& out) {
+  std::vector<int64_t> dims = sample_dims(type);
+  const auto missing = static_cast<size_t>(out.shape.rank() - type.shape.rank());
+  if (type.batched()) dims.insert(dims.begin() + 1, missing, 1);
+  return dims;
+}
+
 /// Floats (or elements) that a value's storage holds, lanes included.
 inline int64_t stored(const graph::ValueType& type, int64_t blocks, int lanes) {
   return type.batched() ? type.elements() * blocks * lanes : type.elements();

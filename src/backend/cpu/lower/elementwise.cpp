@@ -183,7 +183,7 @@ void lower_group(const graph::Graph& graph, std::span<const int32_t> nodes, int6
   TileProgram program;
   for (const ValueId id : inputs) {
     const ValueType& type = graph.type(id);
-    program.sources.push_back(make_source(type, out, sample_dims(type), dims));
+    program.sources.push_back(make_source(type, out, sample_dims(type, out), dims));
   }
   set_sizes(program, out, ceil_divide(samples, lanes(isa)), lanes(isa));
   Registers(graph, nodes, inputs, outputs).assign(graph, nodes, program);
@@ -195,7 +195,7 @@ void lower_elementwise(const Call& call, Lowering& lowering) {
   TileProgram program;
   const std::vector<int64_t> dims = sample_dims(out);
   for (int i = 0; i < call.inputs(); ++i) {
-    program.sources.push_back(make_source(call.input(i), out, sample_dims(call.input(i)), dims));
+    program.sources.push_back(make_source(call.input(i), out, sample_dims(call.input(i), out), dims));
   }
   set_sizes(program, out, call.blocks(), call.lanes());
   TileStep step = make_step(call.node);
@@ -209,12 +209,10 @@ void lower_elementwise(const Call& call, Lowering& lowering) {
 void lower_expand(const Call& call, Lowering& lowering) {
   const ValueType& in = call.input(0);
   const ValueType& out = call.output(0);
-  // The input as it was before the reduction dropped the axes: ones stand where they were.
-  std::vector<int64_t> source = sample_dims(out);
-  for (const int64_t axis : call.node.attributes.integers("axes")) {
-    source[static_cast<size_t>(axis + (out.batched() ? 1 : 0))] = 1;
-  }
-  if (!in.batched() && out.batched()) source.erase(source.begin());
+  // The input with ones where it lacks axes, as a reduction would have kept them.
+  const std::vector<int64_t>& axes = call.node.attributes.integers("axes");
+  std::vector<int64_t> source = sample_dims(in);
+  for (const int64_t axis : axes) source.insert(source.begin() + axis + (in.batched() ? 1 : 0), 1);
   TileProgram program;
   program.sources.push_back(make_source(in, out, source, sample_dims(out)));
   set_sizes(program, out, call.blocks(), call.lanes());
