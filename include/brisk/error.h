@@ -8,7 +8,8 @@
 
 namespace brisk {
 
-/// A line of the user's program. The last parameter of each operation is `Where where = Where::here()`: no macro is needed.
+/// A line of the user's program. The last parameter of each operation is `Where where = Where::here()`: no macro is
+/// needed.
 struct Where {
   const char* file = "";  ///< as the compiler spells it; empty: unknown
   int line = 0;           ///< 0: unknown

@@ -18,8 +18,8 @@ class BRISK_EXPORT Mean {
   struct Term {
     double factor = 1;
     std::string name{};
-    Var per_row{};       ///< [N]
-    Var row_weight{};    ///< [N], or empty: every row counts 1
+    Var per_row{};                ///< [N]
+    Var row_weight{};             ///< [N], or empty: every row counts 1
     bool explicit_count = false;  ///< the user asked for a count of its own (ignore_index, class weights)
     Where where{};
   };
@@ -41,8 +41,8 @@ using InferTargets = std::function<std::vector<Field>(const Vars& outputs)>;
 class LossFunction {
  public:
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, LossFunction>)
-  LossFunction(F f, InferTargets infer = {}) : infer_(std::move(infer)) {  // NOLINT
+  requires(!std::is_same_v<std::decay_t<F>, LossFunction>) LossFunction(F f, InferTargets infer = {})
+      : infer_(std::move(infer)) {  // NOLINT
     if constexpr (std::is_invocable_v<F&, Var, Var>) {
       call_ = [f](const Vars& out, const Vars& target) mutable { return Mean(f(single(out), single(target))); };
     } else {
@@ -66,9 +66,10 @@ struct SampleMeanOptions {
 BRISK_EXPORT Mean sample_mean(Var x, SampleMeanOptions options = {}, Where where = Where::here());
 
 struct CrossEntropyOptions {
-  std::vector<double> class_weights{};  ///< one per class, >= 0; empty: all 1. The mean divides by the sum of the targets' weights
-  int64_t ignore_index = -100;          ///< rows with this label count nothing
-  double label_smoothing = 0;           ///< e in [0, 1): the target becomes (1 - e) onehot + e / classes (PyTorch's rule)
+  std::vector<double>
+      class_weights{};  ///< one per class, >= 0; empty: all 1. The mean divides by the sum of the targets' weights
+  int64_t ignore_index = -100;  ///< rows with this label count nothing
+  double label_smoothing = 0;   ///< e in [0, 1): the target becomes (1 - e) onehot + e / classes (PyTorch's rule)
   std::string name{"loss"};
 };
 /// Mean over the valid rows of -log softmax(logits)[label]. logits: [N, classes] f32; labels: [N] i64 in [0, classes).
@@ -87,7 +88,8 @@ struct HuberOptions {
   double delta = 1;  ///< > 0: quadratic below, linear above
   std::string name{"loss"};
 };
-/// Mean over all elements of 0.5 d^2 where |d| <= delta, else delta (|d| - 0.5 delta), d = output - target (PyTorch's HuberLoss).
+/// Mean over all elements of 0.5 d^2 where |d| <= delta, else delta (|d| - 0.5 delta), d = output - target (PyTorch's
+/// HuberLoss).
 BRISK_EXPORT Mean huber(Var output, Var target, HuberOptions options = {}, Where where = Where::here());
 BRISK_EXPORT LossFunction huber(HuberOptions options = {});
 

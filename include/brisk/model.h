@@ -75,8 +75,8 @@ class BRISK_EXPORT Inputs {
 class ModelFunction {
  public:
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, ModelFunction>)
-  ModelFunction(F f) {  // NOLINT: any callable is a model function
+  requires(!std::is_same_v<std::decay_t<F>, ModelFunction>)
+      ModelFunction(F f) {  // NOLINT: any callable is a model function
     if constexpr (std::is_invocable_v<F&, Var>) {
       one_input_ = true;
       call_ = [f](const Vars& in) mutable { return pack(f(in.entries().front().second)); };
@@ -136,7 +136,8 @@ class BRISK_EXPORT Model {
   /// Number of trained elements, buffers not counted.
   int64_t parameter_count() const;
   /// Excludes parameters whose name matches a glob (`*`, `?`) from training: no gradient, no moment, untouched bytes,
-  /// evaluation-mode statistics. A pattern that matches nothing is an Error. Steps made earlier are refused at their next run.
+  /// evaluation-mode statistics. A pattern that matches nothing is an Error. Steps made earlier are refused at their
+  /// next run.
   void freeze(std::initializer_list<std::string_view> globs);
   void unfreeze(std::initializer_list<std::string_view> globs);
 
@@ -162,7 +163,8 @@ class BRISK_EXPORT Scope {
   std::weak_ptr<graph::Tracer> tracer_;
 };
 
-/// How a parameter begins. Drawn from the counter RNG keyed by (seed, model, name): independent of the order of creation.
+/// How a parameter begins. Drawn from the counter RNG keyed by (seed, model, name): independent of the order of
+/// creation.
 struct Init {
   enum class Kind : uint8_t { constant, uniform, normal };
   Kind kind = Kind::constant;
@@ -177,12 +179,14 @@ constexpr Init normal(double deviation) { return {Init::Kind::normal, deviation}
 }  // namespace init
 
 struct ParameterOptions {
-  bool decay = true;  ///< false: weight decay never applies by default (it applies by default to two or more dimensions)
+  bool decay =
+      true;  ///< false: weight decay never applies by default (it applies by default to two or more dimensions)
   Init init = init::zeros();
 };
 
 /// A parameter of the user's own in the current scope, without a batch dimension.
-BRISK_EXPORT Var parameter(std::string_view name, Shape shape, ParameterOptions options = {}, Where where = Where::here());
+BRISK_EXPORT Var parameter(std::string_view name, Shape shape, ParameterOptions options = {},
+                           Where where = Where::here());
 
 /// A block whose parameters are made at the first call and shared by every later one (siamese networks).
 class BRISK_EXPORT Shared {

@@ -14,30 +14,30 @@ namespace exec {
 struct CompiledPlan;
 }
 
-/// Bytes by purpose. `total` is what the arenas hold after prepare(), to the byte; `library_bound` comes on top: an upper
-/// bound of what program objects, thread stacks and the optional libraries take.
+/// Bytes by purpose. `total` is what the arenas hold after prepare(), to the byte; `library_bound` comes on top: an
+/// upper bound of what program objects, thread stacks and the optional libraries take.
 struct PlanBytes {
-  int64_t activations = 0;    ///< one arena shared by all plans of a step, workspaces included
-  int64_t buffers = 0;        ///< batch-norm statistics
+  int64_t activations = 0;  ///< one arena shared by all plans of a step, workspaces included
+  int64_t buffers = 0;      ///< batch-norm statistics
   int64_t gradients = 0;
   int64_t library_bound = 0;  ///< not part of total
   int64_t live = 0;           ///< largest live set of activations: a lower bound of `activations`, not part of total
   int64_t moments = 0;
   int64_t parameters = 0;
-  int64_t scratch = 0;        ///< of the workers
+  int64_t scratch = 0;  ///< of the workers
   int64_t total = 0;
 };
 
 /// A kernel of the plan, in the order in which they run.
 struct PlanStep {
-  double bytes = 0;           ///< operands read and written once
+  double bytes = 0;  ///< operands read and written once
   double flops = 0;
   std::string implementation{};
-  std::vector<std::string> declined{};   ///< "onednn: would reorder ..."
-  std::string op{};           ///< "conv2d 'conv1'"; members of a fused kernel are joined with " + "
-  std::string stage{};        ///< forward, backward, commit, update
-  std::string shape{};        ///< of the first output
-  int32_t wave = 0;           ///< steps of one wave may run at once
+  std::vector<std::string> declined{};  ///< "onednn: would reorder ..."
+  std::string op{};                     ///< "conv2d 'conv1'"; members of a fused kernel are joined with " + "
+  std::string stage{};                  ///< forward, backward, commit, update
+  std::string shape{};                  ///< of the first output
+  int32_t wave = 0;                     ///< steps of one wave may run at once
 };
 
 /// A value: copies share what they describe. Works with no device in the machine.
@@ -51,7 +51,8 @@ class BRISK_EXPORT Plan {
   std::vector<PlanStep> steps() const;
   /// A line a step: op, implementation, why better ones declined, bytes, FLOPs.
   std::string explain() const;
-  /// The graph after the named pass ("trace" ... "memory"; empty: the last), as text. Throws Error [option] for another name.
+  /// The graph after the named pass ("trace" ... "memory"; empty: the last), as text. Throws Error [option] for another
+  /// name.
   std::string dump(const std::string& pass = {}) const;
   /// Graphviz.
   std::string dot() const;

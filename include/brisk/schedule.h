@@ -75,8 +75,8 @@ class BRISK_EXPORT Schedule {
 };
 
 struct CosineOptions {
-  double end = 0;     ///< the value at the end and ever after
-  Duration over{};    ///< length; not set: the rest of the run
+  double end = 0;   ///< the value at the end and ever after
+  Duration over{};  ///< length; not set: the rest of the run
 };
 struct StepDecayOptions {
   Duration every{};     ///< required: length of a stair

@@ -34,14 +34,14 @@ class Count {
 
 /// What is compiled. Fields that are out of range are refused with Error [option] at construction.
 struct StepOptions {
-  Count accumulate{};     ///< micro-batches of a window (one update); with batch and global_batch: any two give the third
-  Count batch{};          ///< samples of a micro-batch; none of the three set: batch 32, accumulate 1
+  Count accumulate{};  ///< micro-batches of a window (one update); with batch and global_batch: any two give the third
+  Count batch{};       ///< samples of a micro-batch; none of the three set: batch 32, accumulate 1
   Device device = cpu();
-  Count global_batch{};   ///< samples of an update = batch x accumulate
+  Count global_batch{};  ///< samples of an update = batch x accumulate
   Precision precision = Precision::f32;
-  std::vector<Field> targets{};        ///< of a loss of the user's own; built-in losses infer theirs
-  int threads = 0;                     ///< 0: as many as this process is allowed
-  std::vector<Model*> update{};        ///< the models that change; empty: all that the objective calls
+  std::vector<Field> targets{};  ///< of a loss of the user's own; built-in losses infer theirs
+  int threads = 0;               ///< 0: as many as this process is allowed
+  std::vector<Model*> update{};  ///< the models that change; empty: all that the objective calls
 };
 
 /// Named host views: {{"image", x}, {"imu", y}}.
@@ -68,11 +68,11 @@ struct NamedMean {
 /// Exact sums since the last read.
 struct StepTotals {
   Clock clock{};
-  double gradient_norm = 0;         ///< of the last update, before clipping
-  double learning_rate = 0;         ///< of the last update (of the next one when there was none)
-  double loss = 0;                  ///< sum over terms of factor x mean
+  double gradient_norm = 0;  ///< of the last update, before clipping
+  double learning_rate = 0;  ///< of the last update (of the next one when there was none)
+  double loss = 0;           ///< sum over terms of factor x mean
   std::vector<NamedMean> metrics{};
-  int64_t samples = 0;              ///< since the last read
+  int64_t samples = 0;  ///< since the last read
   std::vector<NamedMean> terms{};
 };
 
@@ -83,7 +83,8 @@ struct LargestBatchOptions {
 /// An objective of the user's own over named inputs; it may call several models.
 using Objective = std::function<Mean(const Vars&)>;
 
-/// A compiled step. Moves, does not copy; shares the models' state: moving or destroying the Model object first is safe.
+/// A compiled step. Moves, does not copy; shares the models' state: moving or destroying the Model object first is
+/// safe.
 class BRISK_EXPORT Step {
  public:
   /// Throws Error [option], [shape] or [schedule]; allocates nothing of the plan's size (see prepare()).
@@ -97,14 +98,15 @@ class BRISK_EXPORT Step {
   void add_metric(std::string name, MetricFunction metric);
 
   /// One micro-batch: at most `batch` rows (fewer: exact, with a plan of its own). Updates at the end of a window.
-  /// Views may be reused when it returns. Throws Error [data] for wrong names, shapes, dtypes, bad labels; [numeric] for
-  /// a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
+  /// Views may be reused when it returns. Throws Error [data] for wrong names, shapes, dtypes, bad labels; [numeric]
+  /// for a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
   void run(const ConstView& input, const ConstView& target);
   void run(const Feed& feed);
   /// Closes an open window with an update; nothing when none is open.
   void flush();
-  /// Says how many samples, and rows that count, the next window has: {{"samples", 200}, {"lane", 120}}. Needed before the
-  /// first micro-batch of a window with accumulate > 1 when a term has a count of its own (ignore_index, class weights).
+  /// Says how many samples, and rows that count, the next window has: {{"samples", 200}, {"lane", 120}}. Needed before
+  /// the first micro-batch of a window with accumulate > 1 when a term has a count of its own (ignore_index, class
+  /// weights).
   void expect(const std::vector<std::pair<std::string, double>>& counts);
   /// The parts of run(): gradients without an update; then an update.
   void forward_backward(const ConstView& input, const ConstView& target);
@@ -116,8 +118,8 @@ class BRISK_EXPORT Step {
 
   /// Exact means since the last read; starts anew.
   StepTotals read();
-  /// Loss and metrics over rows without training: dropout off, running statistics used. Any number of rows per call up to
-  /// `batch`; sums go to read_evaluation(). Harmless inside a window.
+  /// Loss and metrics over rows without training: dropout off, running statistics used. Any number of rows per call up
+  /// to `batch`; sums go to read_evaluation(). Harmless inside a window.
   void evaluate(const Feed& feed);
   StepTotals read_evaluation();
 
@@ -125,7 +127,8 @@ class BRISK_EXPORT Step {
   Plan plan(int64_t batch = 0) const;
   /// The largest micro-batch whose plan fits the budget; 0 when not even one row does.
   int64_t largest_batch(LargestBatchOptions options = {}) const;
-  /// Allocates exactly plan().bytes(), or throws Error [memory] before it touches memory. run() does it at its first call.
+  /// Allocates exactly plan().bytes(), or throws Error [memory] before it touches memory. run() does it at its first
+  /// call.
   void prepare();
 
   Clock clock() const;

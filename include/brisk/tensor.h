@@ -132,9 +132,7 @@ class BRISK_EXPORT View : public ConstView {
 /// A view of a pointer, or of a vector whose size must be the shape's. A temporary vector does not compile:
 /// it dies at the end of the line; name it, or use Tensor(std::move(v), shape).
 template <class T>
-View view(T* data, Shape shape)
-  requires(!std::is_const_v<T>)
-{
+View view(T* data, Shape shape) requires(!std::is_const_v<T>) {
   return View(data, shape);
 }
 template <class T>
@@ -153,7 +151,8 @@ ConstView view(const std::vector<T>& data, Shape shape) {
   return ConstView(data.data(), shape);
 }
 template <class T>
-void view(std::vector<T>&& data, Shape shape) = delete;  // the vector dies here: name it, or Tensor(std::move(v), shape)
+void view(std::vector<T>&& data,
+          Shape shape) = delete;  // the vector dies here: name it, or Tensor(std::move(v), shape)
 
 /// Owns contiguous row-major elements in host memory. A copy copies the elements, as std::vector does.
 class BRISK_EXPORT Tensor {

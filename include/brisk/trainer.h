@@ -15,16 +15,16 @@ namespace brisk {
 
 /// How long to train and what to keep. Fields out of range are refused with Error [option].
 struct FitOptions {
-  bool drop_last = false;             ///< true: rows that do not fill a micro-batch at an epoch's end are left out
-  Duration duration{};                ///< required: epochs, samples or updates; counts from the trainer's start
-  Duration evaluate_every = Duration(1, Duration::Unit::epochs);   ///< not set: at the end only, where it always is
-  Duration log_every{};               ///< a running-loss line; not set: about ten lines an epoch
-  int prefetch = 2;                   ///< micro-batches read ahead of the step
-  bool progress = true;               ///< a bar on a terminal, plain lines otherwise; false: neither
-  std::string run_folder{};           ///< events.jsonl is appended here; empty: no event log
-  uint64_t seed = 0;                  ///< of the sample order
-  bool shuffle = true;                ///< a new order each epoch, pure in (seed, epoch, index)
-  Duration time_limit{};              ///< a budget in seconds; ends the run, does not bend the schedule
+  bool drop_last = false;  ///< true: rows that do not fill a micro-batch at an epoch's end are left out
+  Duration duration{};     ///< required: epochs, samples or updates; counts from the trainer's start
+  Duration evaluate_every = Duration(1, Duration::Unit::epochs);  ///< not set: at the end only, where it always is
+  Duration log_every{};      ///< a running-loss line; not set: about ten lines an epoch
+  int prefetch = 2;          ///< micro-batches read ahead of the step
+  bool progress = true;      ///< a bar on a terminal, plain lines otherwise; false: neither
+  std::string run_folder{};  ///< events.jsonl is appended here; empty: no event log
+  uint64_t seed = 0;         ///< of the sample order
+  bool shuffle = true;       ///< a new order each epoch, pure in (seed, epoch, index)
+  Duration time_limit{};     ///< a budget in seconds; ends the run, does not bend the schedule
 };
 
 enum class StopReason : uint8_t { finished, diverged, time_limit };
@@ -43,11 +43,11 @@ struct EvaluationResult {
 /// Why fit() ended.
 struct FitResult {
   Clock clock{};
-  EvaluationResult evaluation{};   ///< the last one; samples = 0: none was made
-  std::string machine{};           ///< "28 MB, cpu avx512, f32": plan bytes, where it ran, precision
-  std::string message{};           ///< of the error that ended it; empty: none did
+  EvaluationResult evaluation{};  ///< the last one; samples = 0: none was made
+  std::string machine{};          ///< "28 MB, cpu avx512, f32": plan bytes, where it ran, precision
+  std::string message{};          ///< of the error that ended it; empty: none did
   StopReason reason = StopReason::finished;
-  StepTotals train{};              ///< exact means of the last epoch, or of the part of it that was run
+  StepTotals train{};  ///< exact means of the last epoch, or of the part of it that was run
   /// "finished: 2 epochs, 30,000 updates in 9.8 s; validation loss 0.41, accuracy 0.853; 28 MB, cpu avx512, f32"
   BRISK_EXPORT std::string text() const;
   /// 0; 1 after divergence.
@@ -59,7 +59,7 @@ struct UpdateReport {
   Clock clock{};
   double gradient_norm = 0;
   double learning_rate = 0;
-  double loss = 0;                 ///< mean since the last report
+  double loss = 0;  ///< mean since the last report
   std::vector<NamedMean> metrics{};
   double samples_per_s = 0;
   std::vector<NamedMean> terms{};

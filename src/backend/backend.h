@@ -13,8 +13,8 @@ namespace brisk::backend {
 
 /// What `select` learns of one node (or fused group): the implementation and what it needs.
 struct Choice {
-  std::string implementation;          ///< empty: nothing supports it, see declined
-  std::vector<std::string> declined;   ///< "onednn: would reorder ...", in order
+  std::string implementation;         ///< empty: nothing supports it, see declined
+  std::vector<std::string> declined;  ///< "onednn: would reorder ...", in order
   int64_t workspace_bytes = 0;
 };
 
@@ -22,22 +22,22 @@ struct Choice {
 class Target {
  public:
   virtual ~Target() = default;
-  virtual std::string name() const = 0;                       ///< "cpu avx512"
-  virtual int lanes() const = 0;                              ///< samples of a block in Layout::lanes
+  virtual std::string name() const = 0;  ///< "cpu avx512"
+  virtual int lanes() const = 0;         ///< samples of a block in Layout::lanes
   /// First candidate that supports the nodes (several: run as one kernel) at this batch.
   virtual Choice choose(const graph::Graph&, const std::vector<int32_t>& nodes, int64_t samples) const = 0;
   /// Whether output 0 of the node may overwrite its input i.
   virtual bool in_place(const graph::Graph&, int32_t node, int input) const = 0;
-  virtual int64_t scratch_bytes(const graph::Graph&, int64_t samples) const = 0;   ///< of each worker
+  virtual int64_t scratch_bytes(const graph::Graph&, int64_t samples) const = 0;  ///< of each worker
   virtual int64_t library_bound_bytes() const = 0;
 };
 
 /// Base addresses that a run is bound to; index by Place and slot.
 struct Bindings {
   char* arena = nullptr;
-  std::vector<float*> parameters, gradients, moment1, moment2;   ///< by Graph::parameters index (buffers too)
-  float* scalars = nullptr;                                      ///< by Graph::scalars index
-  double* totals = nullptr;                                      ///< two by Graph::totals index
+  std::vector<float*> parameters, gradients, moment1, moment2;  ///< by Graph::parameters index (buffers too)
+  float* scalars = nullptr;                                     ///< by Graph::scalars index
+  double* totals = nullptr;                                     ///< two by Graph::totals index
 };
 
 /// The first error that a kernel met in a run.
@@ -50,8 +50,8 @@ struct Fault {
 
 /// What changes from run to run.
 struct RunArguments {
-  const void* const* inputs = nullptr;    ///< by Graph::inputs index: the user's row-major host memory
-  void* const* outputs = nullptr;         ///< by Graph::outputs index
+  const void* const* inputs = nullptr;  ///< by Graph::inputs index: the user's row-major host memory
+  void* const* outputs = nullptr;       ///< by Graph::outputs index
   bool accumulate = false;
   int64_t attempt = 0;
   int64_t first_sample = 0;
@@ -75,14 +75,15 @@ class Runtime {
   /// graph: after all passes; it must outlive the program.
   virtual std::unique_ptr<Program> compile(const graph::Graph& graph, int64_t samples, const Bindings& bindings) = 0;
   virtual int threads() const = 0;
-  virtual int64_t entries() const = 0;                        ///< times the pool was entered
+  virtual int64_t scratch_bytes() const = 0;  ///< held now, of all workers
+  virtual int64_t entries() const = 0;        ///< times the pool was entered
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::shared_ptr<const Target> target() const = 0;
-  virtual std::unique_ptr<Runtime> runtime(int threads) const = 0;   ///< 0: all allowed
+  virtual std::unique_ptr<Runtime> runtime(int threads) const = 0;  ///< 0: all allowed
 };
 
 /// The backend of a device; throws Error [backend] saying why it is absent and what to do.

@@ -12,7 +12,7 @@ namespace brisk::exec {
 struct PlanSource {
   graph::Graph program;
   passes::PlanRequest request;
-  std::shared_ptr<const backend::Target> target;   ///< keeps request.target alive
+  std::shared_ptr<const backend::Target> target;  ///< keeps request.target alive
   int threads = 1;
 };
 
@@ -25,9 +25,10 @@ struct CompiledPlan {
 /// Runs the passes and adds up the bytes: arithmetic only.
 std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source);
 
-/// Offsets of the trained parameters in the gradient arena (and in each moment's): canonical order, frozen ones closed up.
+/// Offsets of the trained parameters in the gradient arena (and in each moment's): canonical order, frozen ones closed
+/// up.
 struct TrainedLayout {
-  std::vector<int64_t> offsets;   ///< floats, by Graph::parameters index; -1: not trained
+  std::vector<int64_t> offsets;  ///< floats, by Graph::parameters index; -1: not trained
   int64_t floats = 0;
 };
 TrainedLayout trained_layout(const graph::Graph& program);

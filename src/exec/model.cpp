@@ -11,12 +11,15 @@
 namespace brisk {
 namespace {
 
-std::shared_ptr<ModelState> trace_model(const ModelFunction& function, const Inputs& inputs, const ModelOptions& options) {
-  if (options.name.empty()) throw Error(ErrorCode::option, "ModelOptions.name", "is empty; it is part of every random key");
+std::shared_ptr<ModelState> trace_model(const ModelFunction& function, const Inputs& inputs,
+                                        const ModelOptions& options) {
+  if (options.name.empty())
+    throw Error(ErrorCode::option, "ModelOptions.name", "is empty; it is part of every random key");
   if (inputs.fields().empty()) throw Error(ErrorCode::option, "Model", "has no inputs; give at least one field");
   if (function.one_input() && inputs.fields().size() > 1)
-    throw Error(ErrorCode::option, "Model", cat("a function of one Var with ", inputs.fields().size(),
-                                                " inputs; take const Vars& and use in[\"", inputs.fields()[0].name, "\"]"));
+    throw Error(ErrorCode::option, "Model",
+                cat("a function of one Var with ", inputs.fields().size(), " inputs; take const Vars& and use in[\"",
+                    inputs.fields()[0].name, "\"]"));
   auto tracer = std::make_shared<graph::Tracer>(options.name, options.seed, true);
   const Vars in = graph::declare_inputs(tracer, inputs.fields());
   Vars out;
@@ -48,8 +51,9 @@ graph::Segment& find_segment(ModelState& state, std::string_view name) {
     names.push_back(segment.spec.name);
   }
   const std::string near = closest(name, names);
-  throw Error(ErrorCode::state, cat("parameter \"", name, "\""),
-              cat("model '", state.name, "' has no such parameter", near.empty() ? "" : " (did you mean " + near + "?)"));
+  throw Error(
+      ErrorCode::state, cat("parameter \"", name, "\""),
+      cat("model '", state.name, "' has no such parameter", near.empty() ? "" : " (did you mean " + near + "?)"));
 }
 
 void set_frozen(ModelState& state, std::initializer_list<std::string_view> globs, bool frozen, const char* field) {
@@ -76,14 +80,18 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-Vars Model::operator()(const Vars& inputs) const { return graph::inline_model(graph::Tracer::current(), state_, inputs); }
+Vars Model::operator()(const Vars& inputs) const {
+  return graph::inline_model(graph::Tracer::current(), state_, inputs);
+}
 
 Var Model::operator()(Var input) const {
   if (state_->inputs.size() != 1)
-    throw Error(ErrorCode::data, cat("model '", state_->name, "'"), cat("has ", state_->inputs.size(), " inputs; call it with Vars"));
+    throw Error(ErrorCode::data, cat("model '", state_->name, "'"),
+                cat("has ", state_->inputs.size(), " inputs; call it with Vars"));
   const Vars out = (*this)(Vars{{state_->inputs[0].name, input}});
   if (out.size() != 1)
-    throw Error(ErrorCode::data, cat("model '", state_->name, "'"), cat("has ", out.size(), " outputs; call it with Vars"));
+    throw Error(ErrorCode::data, cat("model '", state_->name, "'"),
+                cat("has ", out.size(), " outputs; call it with Vars"));
   return out.entries()[0].second;
 }
 
@@ -92,7 +100,8 @@ std::vector<Field> Model::inputs() const { return state_->inputs; }
 
 std::vector<Parameter> Model::parameters() const {
   std::vector<Parameter> out;
-  for (const graph::Segment& s : state_->segments) out.push_back({s.spec.name, s.spec.torch_shape, s.frozen, s.spec.buffer});
+  for (const graph::Segment& s : state_->segments)
+    out.push_back({s.spec.name, s.spec.torch_shape, s.frozen, s.spec.buffer});
   return out;
 }
 

@@ -74,7 +74,8 @@ std::vector<PlanStep> Plan::steps() const {
   std::vector<PlanStep> steps;
   for (size_t i = 0; i < graph.nodes.size();) {
     size_t end = i + 1;
-    while (end < graph.nodes.size() && graph.nodes[end].group >= 0 && graph.nodes[end].group == graph.nodes[i].group) ++end;
+    while (end < graph.nodes.size() && graph.nodes[end].group >= 0 && graph.nodes[end].group == graph.nodes[i].group)
+      ++end;
     PlanStep step;
     bool batched = false;
     for (size_t k = i; k < end; ++k) {
@@ -89,7 +90,8 @@ std::vector<PlanStep> Plan::steps() const {
     for (size_t k = i; k < end; ++k)
       for (const graph::ValueId id : graph.nodes[k].inputs) {
         const int32_t from = graph.value(id).producer;
-        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end)) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end))
+          step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
       }
     for (const graph::ValueId id : last.outputs) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
     step.implementation = last.implementation;
@@ -105,11 +107,12 @@ std::vector<PlanStep> Plan::steps() const {
 
 std::string Plan::explain() const {
   const PlanBytes bytes = plan_->bytes;
-  std::string text = cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ", plan_->source.target->name(),
-                         ", ", plan_->source.threads, " threads\n");
+  std::string text = cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ",
+                         plan_->source.target->name(), ", ", plan_->source.threads, " threads\n");
   for (const PlanStep& step : steps()) {
     text += cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",
-                grouped(static_cast<int64_t>(step.bytes)), " bytes  ", grouped(static_cast<int64_t>(step.flops)), " FLOPs\n");
+                grouped(static_cast<int64_t>(step.bytes)), " bytes  ", grouped(static_cast<int64_t>(step.flops)),
+                " FLOPs\n");
     for (const std::string& reason : step.declined) text += cat("       declined: ", reason, "\n");
   }
   const auto line = [&](const char* what, int64_t count) { text += cat("  ", what, " ", grouped(count), " bytes\n"); };

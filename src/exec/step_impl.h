@@ -54,9 +54,10 @@ class Step::Impl {
     bool explicit_count = false;
   };
   std::vector<CountedTerm> counted_terms();
-  std::vector<Field> fields() const { return fields_; }   ///< of the feed: inputs, then targets
+  std::vector<Field> fields() const { return fields_; }  ///< of the feed: inputs, then targets
   Clock clock() const;
-  const PlanBytes& prepared_bytes() const { return prepared_bytes_; }
+  /// What the arenas hold at this moment: equals plan().bytes().total after prepare().
+  int64_t held_bytes() const;
   std::string target_name() const { return target_->name(); }
 
   int64_t batch = 0;
@@ -74,11 +75,11 @@ class Step::Impl {
     double factor = 1;
     bool counted = false;
     bool explicit_count = false;
-    int64_t rows = 1;          ///< rows of a sample
+    int64_t rows = 1;  ///< rows of a sample
     Where where;
   };
   struct Sums {
-    std::vector<double> sum, count;   // by Graph::totals index of the training program: terms, then metrics
+    std::vector<double> sum, count;  // by Graph::totals index of the training program: terms, then metrics
     int64_t samples = 0;
   };
   struct PlanEntry {
@@ -88,8 +89,8 @@ class Step::Impl {
     std::shared_ptr<const exec::CompiledPlan> plan;
     std::unique_ptr<backend::Program> program;
     uint64_t used = 0;
-    int64_t stats_offset = -1;         // of the gradient norm in the arena
-    std::vector<int32_t> seed_slots;   // scalar of each term, or -1
+    int64_t stats_offset = -1;        // of the gradient norm in the arena
+    std::vector<int32_t> seed_slots;  // scalar of each term, or -1
     int32_t rate = -1, ratio = -1, first = -1, bias1 = -1, bias2 = -1;
   };
   struct Window {
@@ -97,8 +98,8 @@ class Step::Impl {
     int64_t samples = 0;
     double expected_samples = 0;
     bool seeds_from_host = true;
-    std::vector<double> expected;      // by term
-    std::vector<double> count;         // by term, so far
+    std::vector<double> expected;  // by term
+    std::vector<double> count;     // by term, so far
   };
 
   void begin(Optimizer made, const StepOptions& options);
@@ -107,6 +108,7 @@ class Step::Impl {
   void bind(PlanEntry& entry);
   std::shared_ptr<const exec::CompiledPlan> make_plan(graph::Phase phase, int64_t samples, bool seeds_from_host);
   PlanEntry& entry_for(graph::Phase phase, int64_t samples, bool seeds_from_host);
+  PlanEntry& add_entry(std::shared_ptr<const exec::CompiledPlan> plan);
   void check_fed(size_t field, const ConstView& view);
   int64_t rows_of_feed();
   void open_window(int64_t rows);
@@ -123,9 +125,9 @@ class Step::Impl {
   StepTotals report(Sums& sums) const;
   size_t find_parameter(std::string_view name) const;
 
-  std::shared_ptr<graph::Tracer> tracer_;          // until sealed
-  Vars outputs_, targets_;                         // until sealed
-  std::vector<Mean::Term> traced_terms_, traced_metrics_;   // until sealed
+  std::shared_ptr<graph::Tracer> tracer_;                  // until sealed
+  Vars outputs_, targets_;                                 // until sealed
+  std::vector<Mean::Term> traced_terms_, traced_metrics_;  // until sealed
   std::vector<std::string> metric_names_;
   std::vector<Field> fields_;
   std::vector<Model*> update_;
@@ -148,8 +150,7 @@ class Step::Impl {
   backend::Bindings bindings_;
   std::vector<std::unique_ptr<PlanEntry>> entries_;
   uint64_t uses_ = 0;
-  PlanBytes prepared_bytes_{};
-  std::vector<const void*> input_pointers_;         // by field; what was fed last
+  std::vector<const void*> input_pointers_;  // by field; what was fed last
   std::vector<int64_t> input_rows_;
 
   Window window_;

@@ -17,7 +17,7 @@ using graph::Phase;
 
 namespace {
 
-constexpr int64_t kMaximumCount = int64_t{1} << 31;   // a sample's index in the window is a 32-bit RNG counter word
+constexpr int64_t kMaximumCount = int64_t{1} << 31;  // a sample's index in the window is a 32-bit RNG counter word
 
 [[noreturn]] void refuse(const char* field, int64_t value, const std::string& why) {
   throw Error(ErrorCode::option, cat("StepOptions.", field, " = ", value), why);
@@ -32,8 +32,10 @@ void check_at_least_one(const char* field, const Count& count, const char* meani
 /// Any two of batch, accumulate and global_batch give the third.
 std::pair<int64_t, int64_t> batch_and_accumulate(const StepOptions& options) {
   check_at_least_one("batch", options.batch, "the micro-batch of one rank, for example .batch = 64");
-  check_at_least_one("accumulate", options.accumulate, "the number of micro-batches of an update, for example .accumulate = 1");
-  check_at_least_one("global_batch", options.global_batch, "the number of samples of an update, for example .global_batch = 256");
+  check_at_least_one("accumulate", options.accumulate,
+                     "the number of micro-batches of an update, for example .accumulate = 1");
+  check_at_least_one("global_batch", options.global_batch,
+                     "the number of samples of an update, for example .global_batch = 256");
   if (!options.global_batch.set()) return {options.batch.value_or(32), options.accumulate.value_or(1)};
   const int64_t global = options.global_batch.value();
   const bool by_batch = options.batch.set();
@@ -41,12 +43,14 @@ std::pair<int64_t, int64_t> batch_and_accumulate(const StepOptions& options) {
   if (global % part != 0) {
     const int64_t below = global / part * part;
     const std::string nearest = below > 0 ? cat(below, " or ", below + part) : cat(part);
-    refuse("global_batch", global, cat("must be a multiple of ", by_batch ? "batch " : "accumulate ", part, " x ranks 1; nearest ", nearest));
+    refuse("global_batch", global,
+           cat("must be a multiple of ", by_batch ? "batch " : "accumulate ", part, " x ranks 1; nearest ", nearest));
   }
   const int64_t other = global / part;
   if (by_batch && options.accumulate.set() && options.accumulate.value() != other)
-    refuse("global_batch", global, cat("contradicts batch ", part, " x accumulate ", options.accumulate.value(), " = ",
-                                       part * options.accumulate.value(), "; leave one of the three out"));
+    refuse("global_batch", global,
+           cat("contradicts batch ", part, " x accumulate ", options.accumulate.value(), " = ",
+               part * options.accumulate.value(), "; leave one of the three out"));
   return by_batch ? std::pair(part, other) : std::pair(other, part);
 }
 
@@ -90,7 +94,8 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   std::tie(batch, accumulate) = batch_and_accumulate(options);
   if (batch > kMaximumCount / accumulate)
     refuse("accumulate", accumulate, cat("batch x accumulate must be at most ", grouped(kMaximumCount)));
-  if (options.threads < 0 || options.threads > 4096) refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
+  if (options.threads < 0 || options.threads > 4096)
+    refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
   if (options.precision != Precision::f32)
     throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
   threads = options.threads == 0 ? allowed_threads() : options.threads;
@@ -108,7 +113,8 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
 
 void Step::Impl::keep(const Mean& objective) {
   traced_terms_ = objective.terms();
-  if (traced_terms_.empty()) throw Error(ErrorCode::option, "loss", "has no term; return for example cross_entropy(out, target)");
+  if (traced_terms_.empty())
+    throw Error(ErrorCode::option, "loss", "has no term; return for example cross_entropy(out, target)");
   std::set<std::string> names;
   std::set<std::string> fields;
   for (const Field& field : fields_)
@@ -116,24 +122,29 @@ void Step::Impl::keep(const Mean& objective) {
       throw Error(ErrorCode::data, cat("field \"", field.name, "\""), "is both an input and a target; rename one");
   for (const Mean::Term& term : traced_terms_)
     if (!names.insert(term.name).second)
-      throw Error(ErrorCode::option, cat("loss term '", term.name, "'"), "two terms have this name; give each a .name", term.where);
+      throw Error(ErrorCode::option, cat("loss term '", term.name, "'"), "two terms have this name; give each a .name",
+                  term.where);
   for (const auto& state : update_states_)
     if (std::find(tracer_->models.begin(), tracer_->models.end(), state) == tracer_->models.end())
-      throw Error(ErrorCode::option, "StepOptions.update", cat("model '", state->name, "' is not called by the objective"));
+      throw Error(ErrorCode::option, "StepOptions.update",
+                  cat("model '", state->name, "' is not called by the objective"));
   input_pointers_.assign(fields_.size(), nullptr);
   input_rows_.assign(fields_.size(), -1);
 }
 
 void Step::Impl::add_metric(const std::string& name, const MetricFunction& metric) {
-  if (!tracer_) throw Error(ErrorCode::state, cat("metric \"", name, "\""), "must be added before the step's first plan or run");
+  if (!tracer_)
+    throw Error(ErrorCode::state, cat("metric \"", name, "\""), "must be added before the step's first plan or run");
   if (outputs_.size() == 0)
     throw Error(ErrorCode::state, cat("metric \"", name, "\""), "an objective of your own has no outputs to measure");
-  if (name.empty() || name == "loss" || std::find(metric_names_.begin(), metric_names_.end(), name) != metric_names_.end())
+  if (name.empty() || name == "loss" ||
+      std::find(metric_names_.begin(), metric_names_.end(), name) != metric_names_.end())
     throw Error(ErrorCode::option, cat("metric \"", name, "\""), "needs a name of its own");
   const graph::TraceGuard guard(tracer_);
   const Mean mean = metric(outputs_, targets_);
   if (mean.terms().size() != 1)
-    throw Error(ErrorCode::option, cat("metric \"", name, "\""), cat("must be one mean, it has ", mean.terms().size(), " terms"));
+    throw Error(ErrorCode::option, cat("metric \"", name, "\""),
+                cat("must be one mean, it has ", mean.terms().size(), " terms"));
   traced_metrics_.push_back(mean.terms()[0]);
   metric_names_.push_back(name);
 }
@@ -167,7 +178,8 @@ void Step::Impl::seal() {
     terms_.push_back({traced.name, traced.factor, term.row_weight != graph::kNoValue, traced.explicit_count,
                       program_.type(term.per_row).rows, traced.where});
   }
-  for (size_t i = 0; i < traced_metrics_.size(); ++i) program_.metrics.push_back(make(traced_metrics_[i], metric_names_[i]));
+  for (size_t i = 0; i < traced_metrics_.size(); ++i)
+    program_.metrics.push_back(make(traced_metrics_[i], metric_names_[i]));
   tracer_.reset();
   outputs_ = targets_ = Vars();
   traced_terms_.clear();
@@ -224,14 +236,16 @@ std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int
 }
 
 Plan Step::Impl::plan(int64_t rows) {
-  if (rows < 0 || rows > kMaximumCount) throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows), "must be 0 (the step's own) or at least 1");
+  if (rows < 0 || rows > kMaximumCount)
+    throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows), "must be 0 (the step's own) or at least 1");
   seal();
   return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1));
 }
 
 int64_t Step::Impl::largest_batch(const LargestBatchOptions& options) {
   if (options.budget_bytes < 0)
-    throw Error(ErrorCode::option, cat("LargestBatchOptions.budget_bytes = ", options.budget_bytes), "must be 0 (what is available now) or more");
+    throw Error(ErrorCode::option, cat("LargestBatchOptions.budget_bytes = ", options.budget_bytes),
+                "must be 0 (what is available now) or more");
   const int64_t budget = options.budget_bytes > 0 ? options.budget_bytes : available_memory_bytes();
   const auto fits = [&](int64_t rows) { return plan(rows).bytes().total <= budget; };
   if (!fits(1)) return 0;
@@ -253,10 +267,12 @@ void Step::Impl::check_batch(int64_t rows) {
     if (node.op->name != "batch_norm") continue;
     const graph::ValueType& type = program_.type(node.inputs[0]);
     const graph::Value& gamma = program_.value(node.inputs[1]);
-    if (gamma.place == graph::Place::parameter && !program_.parameters[static_cast<size_t>(gamma.slot)].trainable) continue;
+    if (gamma.place == graph::Place::parameter && !program_.parameters[static_cast<size_t>(gamma.slot)].trainable)
+      continue;
     if (rows * type.rows * (type.shape.count() / type.shape[0]) == 1)
       throw Error(ErrorCode::data, graph::label(node),
-                  cat("a training batch of ", rows, " row has one value a channel, whose variance is undefined; choose a batch "
+                  cat("a training batch of ", rows,
+                      " row has one value a channel, whose variance is undefined; choose a batch "
                       "that does not leave one row over, or leave it out with .drop_last = true"),
                   node.where);
   }

@@ -26,7 +26,8 @@ class BusyGuard {
     for (size_t i = 0; i < models.size(); ++i) {
       if (!models[i]->busy.exchange(true, std::memory_order_acquire)) continue;
       release(i);
-      throw Error(ErrorCode::state, "Step", "another thread is using model '" + models[i]->name + "' at this moment; one at a time");
+      throw Error(ErrorCode::state, "Step",
+                  "another thread is using model '" + models[i]->name + "' at this moment; one at a time");
     }
   }
   ~BusyGuard() { release(models_.size()); }
@@ -50,9 +51,12 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
     std::string wanted = "[N";
     for (const int64_t size : field.shape) wanted += ", " + std::to_string(size);
     throw Error(ErrorCode::data, cat("\"", field.name, "\""),
-                cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ", brisk::name(view.dtype())));
+                cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ",
+                    brisk::name(view.dtype())));
   }
-  if (view.device() != Device()) throw Error(ErrorCode::data, cat("\"", field.name, "\""), cat("lies on ", view.device(), "; this step takes host views"));
+  if (view.device() != Device())
+    throw Error(ErrorCode::data, cat("\"", field.name, "\""),
+                cat("lies on ", view.device(), "; this step takes host views"));
   if (!view.raw()) throw Error(ErrorCode::data, cat("\"", field.name, "\""), "is a view of nothing (null)");
   input_pointers_[index] = view.raw();
   input_rows_[index] = view.shape()[0];
@@ -61,27 +65,32 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
 void Step::Impl::feed(const Feed& given) {
   std::fill(input_rows_.begin(), input_rows_.end(), -1);
   for (const auto& [name, view] : given.entries()) {
-    const auto field = std::find_if(fields_.begin(), fields_.end(), [&known = name](const Field& f) { return f.name == known; });
+    const auto field =
+        std::find_if(fields_.begin(), fields_.end(), [&known = name](const Field& f) { return f.name == known; });
     if (field == fields_.end()) {
       std::vector<std::string> names;
       for (const Field& known : fields_) names.push_back(known.name);
       const std::string near = closest(name, names);
       std::string list;
       for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-      throw Error(ErrorCode::data, cat("\"", name, "\""), cat("is no input of this step; it takes ", list, near.empty() ? "" : " (did you mean " + near + "?)"));
+      throw Error(
+          ErrorCode::data, cat("\"", name, "\""),
+          cat("is no input of this step; it takes ", list, near.empty() ? "" : " (did you mean " + near + "?)"));
     }
     check_fed(static_cast<size_t>(field - fields_.begin()), view);
   }
   for (size_t i = 0; i < fields_.size(); ++i)
-    if (input_rows_[i] < 0) throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
+    if (input_rows_[i] < 0)
+      throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
 }
 
 void Step::Impl::feed(const ConstView& input, const ConstView& target) {
   if (fields_.size() != 2) {
     std::string names;
     for (const Field& field : fields_) names += (names.empty() ? "" : ", ") + field.name;
-    throw Error(ErrorCode::data, "Step::run", cat("(input, target) suits a step with one of each; this one takes ", names,
-                                                  ": run({{\"", fields_[0].name, "\", view}, ...})"));
+    throw Error(ErrorCode::data, "Step::run",
+                cat("(input, target) suits a step with one of each; this one takes ", names, ": run({{\"",
+                    fields_[0].name, "\", view}, ...})"));
   }
   check_fed(0, input);
   check_fed(1, target);
@@ -91,28 +100,33 @@ int64_t Step::Impl::rows_of_feed() {
   const int64_t rows = input_rows_[0];
   for (size_t i = 1; i < fields_.size(); ++i)
     if (input_rows_[i] != rows)
-      throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), cat("has ", input_rows_[i], " rows, \"", fields_[0].name, "\" has ", rows));
-  if (rows < 1) throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""), "has no rows; a micro-batch has at least one");
+      throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""),
+                  cat("has ", input_rows_[i], " rows, \"", fields_[0].name, "\" has ", rows));
+  if (rows < 1)
+    throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""), "has no rows; a micro-batch has at least one");
   if (rows > batch)
-    throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""), cat("has ", rows, " rows; StepOptions.batch = ", batch, " is the most"));
+    throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""),
+                cat("has ", rows, " rows; StepOptions.batch = ", batch, " is the most"));
   return rows;
 }
 
 // ---- memory and plans
 
 void Step::Impl::prepare() {
+  if (runtime_) return;
   seal();
   optim::check_resolved(optimizer.name + ".learning_rate", schedule_);
-  if (runtime_) return;
-  const PlanBytes bytes = make_plan(Phase::train, batch, accumulate > 1)->bytes;
+  auto plan = make_plan(Phase::train, batch, accumulate > 1);
+  const PlanBytes bytes = plan->bytes;
   int64_t held = 0;
   for (const auto& model : models_)
     if (model->store) held += model->store->parameter_bytes() + model->store->buffer_bytes();
   const int64_t available = available_memory_bytes();
   if (bytes.total - held > available) {
     const int64_t most = largest_batch({.budget_bytes = std::max<int64_t>(available + held, 1)});
-    throw Error(ErrorCode::memory, cat("batch ", batch), cat("needs ", grouped(bytes.total), " bytes on ", Device().text(), ", ", grouped(available),
-                                                             " are available; largest batch that fits: ", most));
+    throw Error(ErrorCode::memory, cat("batch ", batch),
+                cat("needs ", grouped(bytes.total), " bytes on ", Device().text(), ", ", grouped(available),
+                    " are available; largest batch that fits: ", most));
   }
   for (const auto& model : models_) exec::store_of(*model);
   runtime_ = backend_->runtime(threads);
@@ -122,7 +136,8 @@ void Step::Impl::prepare() {
   scalars_.assign(terms_.size() + 8, 0.0f);
   totals_.assign(2 * (terms_.size() + metric_names_.size()) + 2, 0.0);
   const auto count = static_cast<size_t>(program_.parameters.size());
-  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2}) list->assign(count, nullptr);
+  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2})
+    list->assign(count, nullptr);
   const auto floats = [](const Arena& arena) { return reinterpret_cast<float*>(arena.data()); };
   for (size_t i = 0; i < count; ++i) {
     const graph::ParameterRef& parameter = program_.parameters[i];
@@ -136,8 +151,15 @@ void Step::Impl::prepare() {
   bindings_.scalars = scalars_.data();
   bindings_.totals = totals_.data();
   bindings_.arena = reinterpret_cast<char*>(activations_.data());
-  prepared_bytes_ = bytes;
+  add_entry(std::move(plan));
   started_ = std::chrono::steady_clock::now();
+}
+
+int64_t Step::Impl::held_bytes() const {
+  int64_t bytes = activations_.bytes() + gradients_.bytes() + moments_.bytes();
+  for (const auto& model : models_)
+    if (model->store) bytes += model->store->parameter_bytes() + model->store->buffer_bytes();
+  return bytes + (runtime_ ? runtime_->scratch_bytes() : 0);
 }
 
 Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool seeds_from_host) {
@@ -147,13 +169,18 @@ Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool 
       entry->used = ++uses_;
       return *entry;
     }
+  return add_entry(make_plan(phase, samples, seeds_from_host));
+}
+
+Step::Impl::PlanEntry& Step::Impl::add_entry(std::shared_ptr<const exec::CompiledPlan> plan) {
   if (entries_.size() >= kMaximumPlans)
-    entries_.erase(std::min_element(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) { return a->used < b->used; }));
+    entries_.erase(std::min_element(entries_.begin(), entries_.end(),
+                                    [](const auto& a, const auto& b) { return a->used < b->used; }));
   auto entry = std::make_unique<PlanEntry>();
-  entry->phase = phase;
-  entry->samples = samples;
-  entry->seeds_from_host = seeds_from_host;
-  entry->plan = make_plan(phase, samples, seeds_from_host);
+  entry->phase = plan->source.request.phase;
+  entry->samples = plan->source.request.samples;
+  entry->seeds_from_host = plan->source.request.seeds_from_host;
+  entry->plan = std::move(plan);
   entry->used = ++uses_;
   ++plans_made_;
   if (entry->plan->graph.arena_bytes > activations_.bytes()) {
@@ -191,18 +218,23 @@ void Step::Impl::bind(PlanEntry& entry) {
 
 void Step::Impl::expect(const std::vector<std::pair<std::string, double>>& counts) {
   seal();
-  if (window_.micro_batches > 0) throw Error(ErrorCode::state, "Step::expect", "a window is open; tell it before its first micro-batch");
+  if (window_.micro_batches > 0)
+    throw Error(ErrorCode::state, "Step::expect", "a window is open; tell it before its first micro-batch");
   for (const auto& [name, value] : counts) {
-    const bool known = name == "samples" || std::any_of(terms_.begin(), terms_.end(), [&wanted = name](const Term& t) { return t.name == wanted; });
-    if (!known) throw Error(ErrorCode::option, cat("Step::expect \"", name, "\""), "is neither \"samples\" nor a term of the loss");
-    if (!(value >= 0) || !std::isfinite(value)) throw Error(ErrorCode::option, cat("Step::expect \"", name, "\" = ", value), "must be finite and at least 0");
+    const bool known = name == "samples" || std::any_of(terms_.begin(), terms_.end(),
+                                                        [&wanted = name](const Term& t) { return t.name == wanted; });
+    if (!known)
+      throw Error(ErrorCode::option, cat("Step::expect \"", name, "\""),
+                  "is neither \"samples\" nor a term of the loss");
+    if (!(value >= 0) || !std::isfinite(value))
+      throw Error(ErrorCode::option, cat("Step::expect \"", name, "\" = ", value), "must be finite and at least 0");
   }
   told_ = counts;
 }
 
-/// The gradient of an update is the mean over the whole window: each term is seeded with factor / expected count. What a
-/// window will hold is known (one micro-batch), told by expect(), or taken to be full; the update corrects the rows by
-/// expected / actual, and refuses when another count turned out otherwise.
+/// The gradient of an update is the mean over the whole window: each term is seeded with factor / expected count. What
+/// a window will hold is known (one micro-batch), told by expect(), or taken to be full; the update corrects the rows
+/// by expected / actual, and refuses when another count turned out otherwise.
 void Step::Impl::open_window(int64_t rows) {
   const auto told = [&](const std::string& name) {
     for (const auto& [known, value] : told_)
@@ -218,10 +250,11 @@ void Step::Impl::open_window(int64_t rows) {
   for (size_t i = 0; i < terms_.size(); ++i) {
     const double count = terms_[i].counted ? told(terms_[i].name) : -1.0;
     if (window_.seeds_from_host && terms_[i].explicit_count && count < 0)
-      throw Error(ErrorCode::state, cat("loss term '", terms_[i].name, "'"),
-                  cat("counts its own rows (ignore_index or class_weights): before a window of ", accumulate,
-                      " micro-batches say how many, step.expect({{\"", terms_[i].name, "\", 120}}), or let the Trainer count"),
-                  terms_[i].where);
+      throw Error(
+          ErrorCode::state, cat("loss term '", terms_[i].name, "'"),
+          cat("counts its own rows (ignore_index or class_weights): before a window of ", accumulate,
+              " micro-batches say how many, step.expect({{\"", terms_[i].name, "\", 120}}), or let the Trainer count"),
+          terms_[i].where);
     window_.expected[i] = count >= 0 ? count : window_.expected_samples * static_cast<double>(terms_[i].rows);
   }
 }
@@ -255,11 +288,13 @@ void Step::Impl::check_counts() {
     const double count = window_.count[i], expected = window_.expected[i];
     const int64_t samples = window_.samples;
     drop_window();
-    throw Error(ErrorCode::data, cat("loss term '", terms_[i].name, "'"),
-                cat("this window has ", samples, " samples, of which ", count, " count; ", expected,
-                    " were expected, so its gradient would not be the mean. The window is dropped; say before its first "
-                    "micro-batch step.expect({{\"samples\", ", samples, "}, {\"", terms_[i].name, "\", ", count, "}})"),
-                terms_[i].where);
+    throw Error(
+        ErrorCode::data, cat("loss term '", terms_[i].name, "'"),
+        cat("this window has ", samples, " samples, of which ", count, " count; ", expected,
+            " were expected, so its gradient would not be the mean. The window is dropped; say before its first "
+            "micro-batch step.expect({{\"samples\", ",
+            samples, "}, {\"", terms_[i].name, "\", ", count, "}})"),
+        terms_[i].where);
   }
 }
 
@@ -300,8 +335,9 @@ void Step::Impl::run(Close close) {
   } else {
     check_batch(rows);
     if (!window_.seeds_from_host && std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; }))
-      throw Error(ErrorCode::state, "Step::forward_backward",
-                  "a second micro-batch of a window whose terms count their rows; make the step with .accumulate = 2 or more");
+      throw Error(
+          ErrorCode::state, "Step::forward_backward",
+          "a second micro-batch of a window whose terms count their rows; make the step with .accumulate = 2 or more");
   }
   PlanEntry& entry = entry_for(Phase::train, rows, window_.seeds_from_host);
   const bool accumulates = window_.micro_batches > 0;
@@ -312,7 +348,8 @@ void Step::Impl::run(Close close) {
   window_.samples += rows;
   if (closes) write_update_scalars(entry);
   window_.samples -= rows;
-  const Fault fault = launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
+  const Fault fault =
+      launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
   if (fault.kind == Fault::Kind::label) {
     drop_window();
     raise(entry, fault);
@@ -331,7 +368,8 @@ void Step::Impl::run(Close close) {
 }
 
 void Step::Impl::close_window() {
-  if (window_.micro_batches == 0) throw Error(ErrorCode::state, "Step::update", "there is no gradient yet; call forward_backward first");
+  if (window_.micro_batches == 0)
+    throw Error(ErrorCode::state, "Step::update", "there is no gradient yet; call forward_backward first");
   flush();
 }
 
@@ -360,15 +398,17 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
   const graph::Graph& graph = entry.plan->graph;
   const graph::Node& node = graph.nodes[static_cast<size_t>(std::max(fault.node, 0))];
   if (fault.kind == Fault::Kind::nonfinite_gradient)
-    throw Error(ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
-                cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
-                    "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
+    throw Error(
+        ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
+        cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
+            "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
   const int64_t classes = graph.type(node.inputs[0]).shape.rank() > 0 ? graph.type(node.inputs[0]).shape[0] : 0;
   std::string allowed = cat("allowed 0..", classes - 1);
   if (node.attributes.has("ignore_index")) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
   const std::string row = describe_row ? describe_row(fault.sample) : cat("row ", fault.sample, " of the micro-batch");
   throw Error(ErrorCode::data, cat(node.op->name == "accuracy" ? "accuracy" : "cross_entropy", " '", node.name, "'"),
-              cat(row, " has label ", fault.value, ", ", allowed, fault.value == classes ? "; are the labels 1-based?" : "; the update is skipped"),
+              cat(row, " has label ", fault.value, ", ", allowed,
+                  fault.value == classes ? "; are the labels 1-based?" : "; the update is skipped"),
               node.where);
 }
 
@@ -440,14 +480,16 @@ size_t Step::Impl::find_parameter(std::string_view name) const {
     if (layout_.offsets[i] >= 0) names.push_back(program_.parameters[i].name);
   }
   const std::string near = closest(name, names);
-  throw Error(ErrorCode::state, cat("gradient of \"", name, "\""), cat("no such trained parameter", near.empty() ? "" : "; did you mean " + near + "?"));
+  throw Error(ErrorCode::state, cat("gradient of \"", name, "\""),
+              cat("no such trained parameter", near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 Tensor Step::Impl::gradient(std::string_view name) {
   prepare();
   const size_t index = find_parameter(name);
   const graph::ParameterRef& parameter = program_.parameters[index];
-  const graph::ParameterSpec& spec = models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
+  const graph::ParameterSpec& spec =
+      models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
   Tensor out(spec.torch_shape);
   exec::to_torch(spec, bindings_.gradients[index], out.data<float>());
   return out;
@@ -457,9 +499,11 @@ void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
   prepare();
   const size_t index = find_parameter(name);
   const graph::ParameterRef& parameter = program_.parameters[index];
-  const graph::ParameterSpec& spec = models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
+  const graph::ParameterSpec& spec =
+      models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
   if (!(value.shape() == spec.torch_shape))
-    throw Error(ErrorCode::shape, cat("gradient of \"", name, "\""), cat("given ", value.shape(), ", the parameter has ", spec.torch_shape));
+    throw Error(ErrorCode::shape, cat("gradient of \"", name, "\""),
+                cat("given ", value.shape(), ", the parameter has ", spec.torch_shape));
   exec::from_torch(spec, value.data<float>(), bindings_.gradients[index]);
 }
 

@@ -10,11 +10,16 @@ namespace {
 void draw(const ModelState& model, const graph::ParameterSpec& spec, float* out, int64_t count) {
   const uint64_t key = mix(model.seed, hash_name(model.name + "/" + spec.name));
   for (int64_t i = 0; i < count; ++i) {
-    const PhiloxBlock words = philox(key, philox_counter(0, static_cast<uint32_t>(i / 4 >> 32), static_cast<uint32_t>(i / 4)));
+    const PhiloxBlock words =
+        philox(key, philox_counter(0, static_cast<uint32_t>(i / 4 >> 32), static_cast<uint32_t>(i / 4)));
     const auto lane = static_cast<size_t>(i % 4);
     switch (spec.init.kind) {
-      case Init::Kind::constant: out[i] = static_cast<float>(spec.init.value); break;
-      case Init::Kind::uniform: out[i] = static_cast<float>((2.0 * uniform(words[lane]) - 1.0) * spec.init.value); break;
+      case Init::Kind::constant:
+        out[i] = static_cast<float>(spec.init.value);
+        break;
+      case Init::Kind::uniform:
+        out[i] = static_cast<float>((2.0 * uniform(words[lane]) - 1.0) * spec.init.value);
+        break;
       case Init::Kind::normal:
         out[i] = static_cast<float>(normal(words[lane & ~size_t{1}], words[lane | 1])[lane & 1] * spec.init.value);
         break;

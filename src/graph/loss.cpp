@@ -25,14 +25,16 @@ Var row_mean(Layer& layer, Var x) {
 
 void require_batch(const char* what, const Var& x, Where where) {
   if (!Access::type(x).batched())
-    throw Error(ErrorCode::shape, what, cat("needs one value a sample, got ", Access::type(x), " without a batch"), where);
+    throw Error(ErrorCode::shape, what, cat("needs one value a sample, got ", Access::type(x), " without a batch"),
+                where);
 }
 
 /// Elementwise losses do not broadcast: [N, 1] against [N] is a mistake that would cost a quiet N x N.
 void require_same(const char* what, const Var& output, const Var& target, Where where) {
   const graph::ValueType &a = Access::type(output), &b = Access::type(target);
   if (a.dtype != b.dtype)
-    throw Error(ErrorCode::shape, what, cat("output is ", name(a.dtype), ", target is ", name(b.dtype), "; both must be f32"), where);
+    throw Error(ErrorCode::shape, what,
+                cat("output is ", name(a.dtype), ", target is ", name(b.dtype), "; both must be f32"), where);
   if (!(a == b)) throw Error(ErrorCode::shape, what, cat("output ", a, ", target ", b, "; reshape one"), where);
   require_batch(what, output, where);
 }
@@ -105,7 +107,8 @@ Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where wh
   Layer layer(logits, "cross_entropy", options.name, where);
   const graph::ValueType& type = Access::type(logits);
   if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
-    throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"), cat("logits must be [N, classes], got ", type), where);
+    throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),
+                cat("logits must be [N, classes], got ", type), where);
   const graph::ValueType& label_type = Access::type(labels);
   if (label_type.dtype != DType::i64 || label_type.shape.rank() != 0)
     throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),
@@ -124,7 +127,8 @@ Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where wh
 }
 
 LossFunction cross_entropy(CrossEntropyOptions options) {
-  return {[options](Var logits, Var labels) { return cross_entropy(logits, labels, options, Where{}); }, label_of_output};
+  return {[options](Var logits, Var labels) { return cross_entropy(logits, labels, options, Where{}); },
+          label_of_output};
 }
 
 Mean mse(Var output, Var target, MseOptions options, Where where) {

@@ -20,14 +20,14 @@ struct ModelState {
   std::string name;
   uint64_t seed = 0;
   std::vector<Field> inputs;
-  graph::Graph graph;                                 ///< Phase::train form, no loss; inputs are loaded
-  std::vector<graph::Segment> segments;               ///< canonical order
-  std::vector<std::shared_ptr<ModelState>> models;    ///< meaning of ParameterRef::store; [0] is null: this model itself
-  int64_t parameter_floats = 0;                       ///< arena sizes in floats, padding included
+  graph::Graph graph;                               ///< Phase::train form, no loss; inputs are loaded
+  std::vector<graph::Segment> segments;             ///< canonical order
+  std::vector<std::shared_ptr<ModelState>> models;  ///< meaning of ParameterRef::store; [0] is null: this model itself
+  int64_t parameter_floats = 0;                     ///< arena sizes in floats, padding included
   int64_t buffer_floats = 0;
-  int64_t freeze_version = 0;                         ///< changes with freeze and unfreeze
-  std::shared_ptr<exec::Store> store;                 ///< made when first needed
-  std::atomic<bool> busy{false};                      ///< a step is running on it
+  int64_t freeze_version = 0;          ///< changes with freeze and unfreeze
+  std::shared_ptr<exec::Store> store;  ///< made when first needed
+  std::atomic<bool> busy{false};       ///< a step is running on it
 };
 
 /// Lays segments out in order: each starts at a multiple of 64 bytes; buffers have an arena of their own.

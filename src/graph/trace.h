@@ -16,13 +16,13 @@ namespace brisk::graph {
 
 /// One named thing that owns parameters: what its final name is made of.
 struct LayerRecord {
-  std::string scope;          ///< "layer1.0", or empty
+  std::string scope;  ///< "layer1.0", or empty
   Naming naming = Naming::kind;
   std::string kind;           ///< "conv"
   std::string explicit_name;  ///< the user's .name
   Where where;
-  bool counts = true;         ///< takes an ordinal in a scope that names children by index
-  std::string name;           ///< provisional while tracing, final after finish()
+  bool counts = true;  ///< takes an ordinal in a scope that names children by index
+  std::string name;    ///< provisional while tracing, final after finish()
 };
 
 /// The state of one trace. One is current on a thread while a function runs.
@@ -36,14 +36,14 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   const std::string model;
   const uint64_t seed;
   const bool may_own;
-  std::vector<ParameterSpec> specs;                  ///< of the parameters made here (store 0), by segment
+  std::vector<ParameterSpec> specs;  ///< of the parameters made here (store 0), by segment
   std::vector<LayerRecord> layers;
-  std::vector<int32_t> node_layer;                   ///< layer of each node, or -1 (load, nodes of called models)
-  std::vector<std::shared_ptr<ModelState>> models;   ///< the store that each ParameterRef::store means; own = null
+  std::vector<int32_t> node_layer;                  ///< layer of each node, or -1 (load, nodes of called models)
+  std::vector<std::shared_ptr<ModelState>> models;  ///< the store that each ParameterRef::store means; own = null
 
   void push_scope(std::string_view name, Naming naming);
   void pop_scope();
-  std::string scope() const;   ///< "layer1.0"
+  std::string scope() const;  ///< "layer1.0"
   Naming naming() const;
   /// counts: whether it is a child in a scope that names children by index (operators are not).
   int32_t add_layer(std::string_view kind, std::string_view explicit_name, Where where, bool counts);
@@ -73,8 +73,8 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   void number(const std::vector<int32_t>& order);
   void rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& roots);
   std::vector<SharedBlock> shared_;
-  int32_t replaying_ = -1;   // shared block whose parameters are being reused
-  int32_t recording_ = -1;   // shared block that is called for the first time
+  int32_t replaying_ = -1;  // shared block whose parameters are being reused
+  int32_t recording_ = -1;  // shared block that is called for the first time
   size_t cursor_ = 0;
 };
 
@@ -100,7 +100,8 @@ struct Access {
 
 /// Appends a node whose inputs are Vars of one trace and returns its output 0 as a Var. `kind` names it in messages
 /// ("relu" -> "relu1"); operators pass an unknown Where and the operands' lines are named instead.
-Var apply(std::string_view op, const std::vector<Var>& inputs, Attributes attributes, std::string_view kind, Where where);
+Var apply(std::string_view op, const std::vector<Var>& inputs, Attributes attributes, std::string_view kind,
+          Where where);
 
 /// A layer: one named thing that owns parameters ("conv" -> conv1.weight, conv1.bias).
 class Layer {
@@ -117,7 +118,7 @@ class Layer {
 
  private:
   std::shared_ptr<Tracer> tracer_;
-  int32_t layer_ = -1;      ///< ordinal of this layer in the trace; final names are given at the end
+  int32_t layer_ = -1;  ///< ordinal of this layer in the trace; final names are given at the end
   std::string name_;
   Where where_;
 };

@@ -59,8 +59,7 @@ class Differentiator {
     check(graph_.type(to) == graph_.type(gradient), "autodiff", "types",
           cat("gradient of ", graph_.type(to), " has type ", graph_.type(gradient)));
     ValueId& sum = gradients_[static_cast<size_t>(to)];
-    sum = sum == kNoValue ? gradient
-                          : graph_.emit("add", {sum, gradient}, {}, "gradient_sum", {}, Stage::backward);
+    sum = sum == kNoValue ? gradient : graph_.emit("add", {sum, gradient}, {}, "gradient_sum", {}, Stage::backward);
   }
 
   void seed(Term& term) {
@@ -70,9 +69,11 @@ class Differentiator {
       term.seed = graph_.add_scalar("seed." + term.name);
       scalar = graph_.scalar_value(term.seed);
     } else {
-      scalar = graph_.emit("seed_count", {term.row_weight}, {{"factor", term.weight}}, "seed." + term.name, {}, Stage::backward);
+      scalar = graph_.emit("seed_count", {term.row_weight}, {{"factor", term.weight}}, "seed." + term.name, {},
+                           Stage::backward);
     }
-    contribute(term.per_row, graph_.emit("seed_rows", {scalar, term.per_row}, {}, "seed." + term.name, {}, Stage::backward));
+    contribute(term.per_row,
+               graph_.emit("seed_rows", {scalar, term.per_row}, {}, "seed." + term.name, {}, Stage::backward));
   }
 
   void derive(int32_t index) {
@@ -115,14 +116,16 @@ class Differentiator {
         const bool allowed =
             (among(node.inputs, id) && (reads == graph::Reads::inputs || reads == graph::Reads::both)) ||
             (among(node.outputs, id) && (reads == graph::Reads::outputs || reads == graph::Reads::both));
-        check(allowed, "autodiff", "reads", cat(graph::label(graph_.nodes[i]), " reads a value that the table does not keep"));
+        check(allowed, "autodiff", "reads",
+              cat(graph::label(graph_.nodes[i]), " reads a value that the table does not keep"));
       }
   }
 
   void store_parameters() {
     std::vector<ValueId> parameters(graph_.parameters.size(), kNoValue);
     for (size_t i = 0; i < gradients_.size(); ++i)
-      if (graph_.values[i].place == Place::parameter) parameters[static_cast<size_t>(graph_.values[i].slot)] = static_cast<ValueId>(i);
+      if (graph_.values[i].place == Place::parameter)
+        parameters[static_cast<size_t>(graph_.values[i].slot)] = static_cast<ValueId>(i);
     for (size_t slot = 0; slot < parameters.size(); ++slot) {
       if (parameters[slot] == kNoValue) continue;
       const ValueId gradient = gradients_[static_cast<size_t>(parameters[slot])];
@@ -193,7 +196,8 @@ void verify_autodiff(const Graph& graph, const PlanRequest& request) {
       check(value.type.shape == parameter.shape && !value.type.batched(), pass, "shape",
             cat(parameter.name, " ", parameter.shape, " gets a gradient of ", value.type));
       check(written.insert(value.slot).second, pass, "once", cat(parameter.name, " gets two gradients"));
-      check(node.stage == Stage::backward, pass, "backward", cat(graph::label(node), " makes a gradient in the forward stage"));
+      check(node.stage == Stage::backward, pass, "backward",
+            cat(graph::label(node), " makes a gradient in the forward stage"));
     }
   }
   if (graph.phase != graph::Phase::train) {

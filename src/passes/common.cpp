@@ -53,55 +53,112 @@ std::vector<int32_t> live_nodes(const Graph& graph) {
   return order;
 }
 
-void verify_structure(const Graph& graph, const char* pass) {
-  const auto in_range = [&](ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.values.size(); };
+namespace {
+
+/// Number of slots of the memory that a value lives in.
+size_t slots(const Graph& graph, Place place) {
+  switch (place) {
+    case Place::input:
+      return graph.inputs.size();
+    case Place::output:
+      return graph.outputs.size();
+    case Place::scalar:
+      return graph.scalars.size();
+    case Place::totals:
+      return graph.totals.size();
+    default:
+      return graph.parameters.size();
+  }
+}
+
+/// What is true of one node by itself.
+void verify_node(const Graph& graph, const char* pass, const Node& node, const std::string& at) {
+  check(static_cast<int>(node.inputs.size()) >= node.op->minimum_inputs &&
+            (node.op->maximum_inputs < 0 || static_cast<int>(node.inputs.size()) <= node.op->maximum_inputs),
+        pass, "arity", cat(at, " has ", node.inputs.size(), " inputs"));
+  for (const auto& attribute : node.op->attributes) {
+    const graph::Attribute* found = node.attributes.find(attribute.name);
+    check(found && found->index() == static_cast<size_t>(attribute.kind), pass, "attributes",
+          cat(at, " needs attribute ", attribute.name));
+  }
+  check(graph.phase == graph::Phase::train || (!node.op->training_only && node.stage == Stage::forward), pass,
+        "evaluation", cat(at, " is for training only"));
+  for (const auto* list : {&node.inputs, &node.outputs})
+    for (const ValueId id : *list) {
+      check(id >= 0 && static_cast<size_t>(id) < graph.values.size(), pass, "ids",
+            cat(at, " refers to value ", id, ", which does not exist"));
+      const Value& value = graph.value(id);
+      check(value.place == Place::activation ||
+                (value.slot >= 0 && static_cast<size_t>(value.slot) < slots(graph, value.place)),
+            pass, "slots", cat(at, " refers to ", graph::name(value.place), " ", value.slot, ", which does not exist"));
+    }
+}
+
+/// Terms must keep up with the values that passes replace.
+void verify_terms(const Graph& graph, const char* pass) {
+  for (const auto* terms : {&graph.objective, &graph.metrics})
+    for (const graph::Term& term : *terms) {
+      const auto made = [&](ValueId id) {
+        return id >= 0 && static_cast<size_t>(id) < graph.values.size() && graph.value(id).producer >= 0;
+      };
+      const bool counted = term.row_weight != graph::kNoValue;
+      check((graph.phase == graph::Phase::count || made(term.per_row)) && (!counted || made(term.row_weight)), pass,
+            "terms", cat("nobody makes the values of term ", term.name));
+    }
+}
+
+}  // namespace
+
+void verify_structure(const Graph& graph, const char* pass, Sorted sorted) {
   std::vector<int32_t> producer(graph.values.size(), -1);
-  Stage stage = Stage::forward;  // until schedule sorts by waves, the stages follow each other
+  Stage stage = Stage::forward;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     check(node.op != nullptr, pass, "op", cat("node ", i, " has no operation"));
     const std::string at = graph::label(node);
-    check(static_cast<int>(node.inputs.size()) >= node.op->minimum_inputs &&
-              (node.op->maximum_inputs < 0 || static_cast<int>(node.inputs.size()) <= node.op->maximum_inputs),
-          pass, "arity", cat(at, " has ", node.inputs.size(), " inputs"));
-    for (const auto& attribute : node.op->attributes) {
-      const graph::Attribute* found = node.attributes.find(attribute.name);
-      check(found && found->index() == static_cast<size_t>(attribute.kind), pass, "attributes",
-            cat(at, " needs attribute ", attribute.name));
-    }
+    verify_node(graph, pass, node, at);
     for (const ValueId id : node.inputs) {
-      check(in_range(id), pass, "ids", cat(at, " reads value ", id, ", which does not exist"));
       const int32_t from = graph.value(id).producer;
       check(from < static_cast<int32_t>(i), pass, "order", cat(at, " reads a value before it is made"));
       check(from < 0 || producer[static_cast<size_t>(id)] == from, pass, "producer",
             cat(at, " reads value ", id, ", which node ", from, " does not make"));
-      check(from >= 0 || persistent(graph.value(id)), pass, "producer", cat(at, " reads value ", id, ", which nobody makes"));
+      check(from >= 0 || persistent(graph.value(id)), pass, "producer",
+            cat(at, " reads value ", id, ", which nobody makes"));
     }
     for (const ValueId id : node.outputs) {
-      check(in_range(id), pass, "ids", cat(at, " makes value ", id, ", which does not exist"));
-      check(producer[static_cast<size_t>(id)] < 0 && graph.value(id).producer == static_cast<int32_t>(i), pass, "producer",
-            cat("value ", id, " of ", at, " has another producer"));
+      check(producer[static_cast<size_t>(id)] < 0 && graph.value(id).producer == static_cast<int32_t>(i), pass,
+            "producer", cat("value ", id, " of ", at, " has another producer"));
       producer[static_cast<size_t>(id)] = static_cast<int32_t>(i);
-      const Value& value = graph.value(id);
-      const size_t slots = value.place == Place::output   ? graph.outputs.size()
-                           : value.place == Place::totals ? graph.totals.size()
-                                                          : graph.parameters.size();
-      check(value.place == Place::activation || (value.slot >= 0 && static_cast<size_t>(value.slot) < slots), pass,
-            "slots", cat(at, " writes ", graph::name(value.place), " ", value.slot, ", which does not exist"));
     }
-    check(node.stage >= stage, pass, "stages", cat(at, " of stage ", graph::name(node.stage), " comes after stage ", graph::name(stage)));
+    check(sorted == Sorted::by_wave || node.stage >= stage, pass, "stages",
+          cat(at, " of stage ", graph::name(node.stage), " comes after stage ", graph::name(stage)));
     stage = node.stage;
   }
+  verify_terms(graph, pass);
 }
 
 void verify_types(const Graph& graph, const char* pass) {
   for (const Node& node : graph.nodes) {
-    const std::vector<graph::ValueType> types = graph::infer(graph, node);
-    check(types.size() == node.outputs.size(), pass, "outputs", cat(graph::label(node), " has ", node.outputs.size(), " outputs"));
-    for (size_t i = 0; i < types.size(); ++i)
-      check(types[i] == graph.type(node.outputs[i]), pass, "types",
-            cat(graph::label(node), " makes ", types[i], " ", name(types[i].dtype), ", recorded is ",
-                graph.type(node.outputs[i]), " ", name(graph.type(node.outputs[i]).dtype)));
+    const std::string at = graph::label(node);
+    std::vector<graph::ValueType> types;
+    try {
+      types = graph::infer(graph, node);
+    } catch (const Error& error) {
+      check(false, pass, "types", error.what());
+    }
+    check(types.size() == node.outputs.size(), pass, "outputs", cat(at, " has ", node.outputs.size(), " outputs"));
+    for (size_t i = 0; i < types.size(); ++i) {
+      const Value& value = graph.value(node.outputs[i]);
+      check(types[i] == value.type, pass, "types",
+            cat(at, " makes ", types[i], " ", name(types[i].dtype), ", recorded is ", value.type, " ",
+                name(value.type.dtype)));
+      // A gradient may be made where it belongs by the operation that computes it.
+      const auto [place, slot] =
+          node.op->place ? node.op->place(graph, node, static_cast<int>(i)) : std::pair(Place::activation, int32_t{-1});
+      const bool direct = !node.op->place && value.place == Place::gradient;
+      check(direct || (value.place == place && (place == Place::activation || value.slot == slot)), pass, "places",
+            cat(at, " makes a value in ", graph::name(place), ", recorded is ", graph::name(value.place)));
+    }
   }
 }
 

@@ -19,9 +19,12 @@ void reorder(graph::Graph& graph, const std::vector<int32_t>& order);
 /// Nodes that are needed by the roots or have an effect outside the arena, in their present order.
 std::vector<int32_t> live_nodes(const graph::Graph& graph);
 
-/// Rules of every graph: ids, order, producers, arity, attributes, stages. `pass` names the pass in the message.
-void verify_structure(const graph::Graph& graph, const char* pass);
-/// Every output type is what the op table infers.
+/// How the nodes of a graph are ordered: until `schedule` sorts them by waves, the stages follow each other.
+enum class Sorted : uint8_t { by_stage, by_wave };
+/// Rules of every graph: ids, order, producers, slots, arity, attributes, stages, terms, nothing of training outside
+/// it. `pass` names the pass in the message.
+void verify_structure(const graph::Graph& graph, const char* pass, Sorted sorted = Sorted::by_stage);
+/// Every output has the type that the op table infers, and lives in the memory that it names.
 void verify_types(const graph::Graph& graph, const char* pass);
 
 /// Values that a node makes or reads outside the arena: bytes of one row-major element count, for reports.

@@ -21,8 +21,8 @@ size_t plain_norm_inputs() { return 5; }
 
 /// What node `second` may swallow.
 struct Match {
-  int32_t first;    ///< the producer that is swallowed
-  int32_t second;   ///< its only reader, at whose place the composed node stands
+  int32_t first;   ///< the producer that is swallowed
+  int32_t second;  ///< its only reader, at whose place the composed node stands
 };
 
 /// The composed node, or nothing when the two do not compose.
@@ -34,7 +34,8 @@ std::optional<Node> compose_pair(const Graph& graph, const Node& first, const No
     made.attributes.set("activation", std::string(second.op->name));
     return made;
   }
-  if (is(second, "bias_add") && second.inputs[0] == between && is_matrix(first) && bare(first) && first.inputs.size() == 2) {
+  if (is(second, "bias_add") && second.inputs[0] == between && is_matrix(first) && bare(first) &&
+      first.inputs.size() == 2) {
     made.inputs.push_back(second.inputs[1]);
     return made;
   }
@@ -106,8 +107,9 @@ Graph compose(Graph graph, const PlanRequest&) {
 void verify_compose(const Graph& graph, const PlanRequest&) {
   const char* pass = "compose";
   verify_structure(graph, pass);
-  verify_types(graph, pass);
   for (const Node& node : graph.nodes) {
+    check(node.stage == graph::Stage::forward, pass, "forward",
+          cat(graph::label(node), " is not of the forward stage"));
     if (!node.attributes.has("activation")) continue;
     const std::string& activation = node.attributes.text("activation");
     check(activation == "none" || activation == "relu" || activation == "tanh" || activation == "sigmoid", pass,
@@ -116,8 +118,11 @@ void verify_compose(const Graph& graph, const PlanRequest&) {
       check(graph.type(node.inputs.back()) == graph.type(node.outputs[0]), pass, "residual",
             cat(graph::label(node), ": the residual is not of the output's type"));
   }
+  verify_types(graph, pass);
   for (const graph::Value& value : graph.values)
-    check(value.producer < static_cast<int32_t>(graph.nodes.size()), pass, "producer", "a value of a swallowed node is left");
+    check(value.producer < static_cast<int32_t>(graph.nodes.size()), pass, "producer",
+          "a value of a swallowed node is left");
+  check(live_nodes(graph).size() == graph.nodes.size(), pass, "dead", "a swallowed node is left");
   check(!find_match(graph), pass, "complete", "two nodes that compose were left apart");
 }
 

@@ -46,7 +46,9 @@ Graph group(Graph graph, const PlanRequest&) {
       const int32_t from = graph.value(id).producer;
       if (from < 0 || counts[static_cast<size_t>(id)] != 1) continue;
       Node& producer = graph.nodes[static_cast<size_t>(from)];
-      if (producer.stage != node.stage || !may_be_member(graph, producer) || !(graph.type(id) == graph.type(node.outputs[0]))) continue;
+      if (producer.stage != node.stage || !may_be_member(graph, producer) ||
+          !(graph.type(id) == graph.type(node.outputs[0])))
+        continue;
       if (node.group < 0) node.group = groups++;
       producer.group = node.group;
     }
@@ -76,13 +78,16 @@ void verify_group(const Graph& graph, const PlanRequest&) {
   for (const auto& [id, nodes] : members) {
     check(nodes.size() >= 2, pass, "size", cat("group ", id, " has one member"));
     const Node& last = node_at(graph, nodes.back());
-    check(nodes.back() - nodes.front() + 1 == static_cast<int32_t>(nodes.size()), pass, "contiguous", cat("group ", id, " is torn apart"));
+    check(nodes.back() - nodes.front() + 1 == static_cast<int32_t>(nodes.size()), pass, "contiguous",
+          cat("group ", id, " is torn apart"));
     for (const int32_t index : nodes) {
       const Node& node = node_at(graph, index);
       check(node.op->elementwise, pass, "elementwise", cat(graph::label(node), " is not elementwise"));
       check(node.stage == last.stage, pass, "stage", cat(graph::label(node), " is of another stage than its group"));
-      check(graph.type(node.outputs[0]) == graph.type(last.outputs[0]), pass, "type", cat(graph::label(node), " makes another type than its group"));
-      check(may_be_member(graph, node), pass, "operands", cat(graph::label(node), " has an operand that a fused kernel cannot read"));
+      check(graph.type(node.outputs[0]) == graph.type(last.outputs[0]), pass, "type",
+            cat(graph::label(node), " makes another type than its group"));
+      check(may_be_member(graph, node), pass, "operands",
+            cat(graph::label(node), " has an operand that a fused kernel cannot read"));
       if (index == nodes.back()) continue;
       int inside = 0, all_uses = 0;
       for (size_t k = 0; k < graph.nodes.size(); ++k)

@@ -20,10 +20,10 @@ int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 /// One piece of the arena: a value with all that share its storage, or a node's workspace.
 struct Block {
   int64_t bytes = 0;
-  int32_t first = 0;       ///< waves, both inclusive
+  int32_t first = 0;  ///< waves, both inclusive
   int32_t last = 0;
   ValueId value = kNoValue;
-  int32_t node = -1;       ///< a workspace
+  int32_t node = -1;  ///< a workspace
   int64_t offset = -1;
   bool overlaps(const Block& other) const { return first <= other.last && other.first <= last; }
 };
@@ -164,7 +164,8 @@ class Planner {
     graph_.arena_bytes = std::max<int64_t>(best_bytes, 0);
   }
 
-  /// Places in the given order, then moves the block that sticks out most to the front and tries again, while that helps.
+  /// Places in the given order, then moves the block that sticks out most to the front and tries again, while that
+  /// helps.
   void improve(std::vector<size_t> order, std::vector<Block>& best, int64_t& best_bytes) {
     constexpr int kRounds = 40;
     for (int round = 0; round < kRounds && best_bytes != graph_.live_bytes; ++round) {
@@ -186,7 +187,8 @@ class Planner {
         best = placed;
       }
       if (highest == 0) break;
-      std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(highest), order.begin() + static_cast<std::ptrdiff_t>(highest) + 1);
+      std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(highest),
+                  order.begin() + static_cast<std::ptrdiff_t>(highest) + 1);
     }
     if (best.empty()) best = blocks_;
   }
@@ -207,7 +209,7 @@ class Planner {
   Graph& graph_;
   const PlanRequest& request_;
   std::vector<std::vector<int32_t>> readers_;
-  std::vector<int32_t> last_;   // last wave that reads a value or, for a root, any value in its storage
+  std::vector<int32_t> last_;  // last wave that reads a value or, for a root, any value in its storage
   std::vector<Block> blocks_;
 };
 
@@ -229,13 +231,18 @@ void verify_memory(const Graph& graph, const PlanRequest& request) {
     const std::string at = graph::label(node_at(graph, value.producer));
     check(value.offset >= 0, pass, "placed", cat("a value of ", at, " has no storage"));
     check(value.offset % kAlignment == 0, pass, "aligned", cat("a value of ", at, " lies at ", value.offset));
-    check(value.bytes >= value_bytes(graph, id, request.samples, request.target->lanes()), pass, "size", cat("a value of ", at, " has ", value.bytes, " bytes"));
-    check(value.offset + value.bytes <= graph.arena_bytes, pass, "bounds", cat("a value of ", at, " ends behind the arena"));
+    check(value.bytes >= value_bytes(graph, id, request.samples, request.target->lanes()), pass, "size",
+          cat("a value of ", at, " has ", value.bytes, " bytes"));
+    check(value.offset + value.bytes <= graph.arena_bytes, pass, "bounds",
+          cat("a value of ", at, " ends behind the arena"));
     if (value.alias != kNoValue) {
-      check(graph.value(value.alias).offset == value.offset, pass, "alias", cat("a value of ", at, " does not lie where its alias does"));
-      check(value.alias != id && graph.value(value.alias).bytes == value.bytes, pass, "alias", cat("a value of ", at, " shares another size"));
+      check(graph.value(value.alias).offset == value.offset, pass, "alias",
+            cat("a value of ", at, " does not lie where its alias does"));
+      check(value.alias != id && graph.value(value.alias).bytes == value.bytes, pass, "alias",
+            cat("a value of ", at, " shares another size"));
     }
-    blocks.push_back({value.bytes, node_at(graph, value.producer).wave, last_wave(graph, readers, id), id, -1, value.offset});
+    blocks.push_back(
+        {value.bytes, node_at(graph, value.producer).wave, last_wave(graph, readers, id), id, -1, value.offset});
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -243,7 +250,8 @@ void verify_memory(const Graph& graph, const PlanRequest& request) {
     check(node.workspace_offset >= 0 && node.workspace_offset % kAlignment == 0 &&
               node.workspace_offset + node.workspace_bytes <= graph.arena_bytes,
           pass, "workspace", cat(graph::label(node), " has its workspace at ", node.workspace_offset));
-    blocks.push_back({node.workspace_bytes, node.wave, node.wave, kNoValue, static_cast<int32_t>(i), node.workspace_offset});
+    blocks.push_back(
+        {node.workspace_bytes, node.wave, node.wave, kNoValue, static_cast<int32_t>(i), node.workspace_offset});
   }
   for (size_t a = 0; a < blocks.size(); ++a)
     for (size_t b = a + 1; b < blocks.size(); ++b) {
@@ -254,7 +262,8 @@ void verify_memory(const Graph& graph, const PlanRequest& request) {
         // One storage: a view, or the reader that overwrites it in the wave in which it dies.
         const Block &early = x.first <= y.first ? x : y, &late = x.first <= y.first ? y : x;
         const Node& writer = node_at(graph, graph.value(late.value).producer);
-        check(writer.op->view || early.last == late.first, pass, "in place", cat(graph::label(writer), " overwrites a value that is still read"));
+        check(writer.op->view || early.last == late.first, pass, "in place",
+              cat(graph::label(writer), " overwrites a value that is still read"));
         continue;
       }
       check(false, pass, "overlap", cat("two live pieces lie at ", x.offset, " and ", y.offset));

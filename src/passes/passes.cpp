@@ -5,11 +5,16 @@ namespace brisk::passes {
 
 const std::vector<Pass>& all() {
   static const std::vector<Pass> passes = {
-      {"trace", trace, verify_trace},          {"infer", infer, verify_infer},
-      {"compose", compose, verify_compose},    {"autodiff", autodiff, verify_autodiff},
-      {"update", update, verify_update},       {"precision", precision, verify_precision},
-      {"recompute", recompute, verify_recompute}, {"group", group, verify_group},
-      {"select", select, verify_select},       {"schedule", schedule, verify_schedule},
+      {"trace", trace, verify_trace},
+      {"infer", infer, verify_infer},
+      {"compose", compose, verify_compose},
+      {"autodiff", autodiff, verify_autodiff},
+      {"update", update, verify_update},
+      {"precision", precision, verify_precision},
+      {"recompute", recompute, verify_recompute},
+      {"group", group, verify_group},
+      {"select", select, verify_select},
+      {"schedule", schedule, verify_schedule},
       {"memory", memory, verify_memory},
   };
   return passes;

@@ -1,5 +1,6 @@
 // The passes, in their order: trace > infer > compose > autodiff > update > precision > recompute > group > select >
-// schedule > memory. Each takes a graph and returns one; each has a verifier that throws Error [state] "pass: rule: ...".
+// schedule > memory. Each takes a graph and returns one; each has a verifier that throws Error [state] "pass: rule:
+// ...".
 #pragma once
 
 #include <functional>
@@ -22,10 +23,10 @@ struct ParameterRule {
 /// What a plan is specialised to.
 struct PlanRequest {
   graph::Phase phase = graph::Phase::train;
-  int64_t samples = 0;                     ///< rows of the micro-batch
-  bool seeds_from_host = true;             ///< false: terms with a count of their own are counted before they are seeded
-  Optimizer optimizer;                     ///< rates are scalars of the plan: the schedule is not read
-  std::vector<ParameterRule> rules;        ///< by Graph::parameters index
+  int64_t samples = 0;               ///< rows of the micro-batch
+  bool seeds_from_host = true;       ///< false: terms with a count of their own are counted before they are seeded
+  Optimizer optimizer;               ///< rates are scalars of the plan: the schedule is not read
+  std::vector<ParameterRule> rules;  ///< by Graph::parameters index
   Precision precision = Precision::f32;
   const backend::Target* target = nullptr;
 };
@@ -46,8 +47,8 @@ graph::Graph compile(graph::Graph program, const PlanRequest& request,
 /// Throws Error [state] "<pass>: <rule>: <message>" unless the condition holds.
 void check(bool condition, const char* pass, const char* rule, const std::string& message);
 
-#define BRISK_PASS(pass)                                              \
-  graph::Graph pass(graph::Graph graph, const PlanRequest& request);  \
+#define BRISK_PASS(pass)                                             \
+  graph::Graph pass(graph::Graph graph, const PlanRequest& request); \
   void verify_##pass(const graph::Graph& graph, const PlanRequest& request)
 BRISK_PASS(trace);
 BRISK_PASS(infer);

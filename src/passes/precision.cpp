@@ -18,13 +18,15 @@ void verify_precision(const graph::Graph& graph, const PlanRequest&) {
                         value.place == graph::Place::gradient || value.place == graph::Place::moment1 ||
                         value.place == graph::Place::moment2 || value.place == graph::Place::scalar ||
                         value.place == graph::Place::totals;
-    check(!master || value.type.dtype == DType::f32, pass, "masters", cat(graph::name(value.place), " is ", name(value.type.dtype)));
+    check(!master || value.type.dtype == DType::f32, pass, "masters",
+          cat(graph::name(value.place), " is ", name(value.type.dtype)));
     check(value.type.dtype != DType::f16 && value.type.dtype != DType::bf16, pass, "low",
           cat("a value is ", name(value.type.dtype), " in an f32 plan"));
   }
   for (const graph::Node& node : graph.nodes)
     for (const graph::ValueId id : node.inputs)
-      check(!is(node, "add") || graph.type(id).dtype == DType::f32, pass, "arithmetic", cat(graph::label(node), " reads integers"));
+      check(!is(node, "add") || graph.type(id).dtype == DType::f32, pass, "arithmetic",
+            cat(graph::label(node), " reads integers"));
 }
 
 }  // namespace brisk::passes

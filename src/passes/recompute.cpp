@@ -1,5 +1,5 @@
-// recompute: repeats cheap forward nodes in the backward stage instead of keeping their outputs. Nothing asks for it yet
-// (recompute none); its rules hold for whatever repeats a node.
+// recompute: repeats cheap forward nodes in the backward stage instead of keeping their outputs. Nothing asks for it
+// yet (recompute none); its rules hold for whatever repeats a node.
 #include "passes/common.h"
 
 namespace brisk::passes {
@@ -18,7 +18,8 @@ void verify_recompute(const graph::Graph& graph, const PlanRequest&) {
     const graph::Node& original = node_at(graph, node.recomputes);
     check(original.stage == graph::Stage::forward && node.stage == graph::Stage::backward, pass, "stage",
           cat(at, " must repeat a forward node in the backward stage"));
-    check(original.op == node.op && original.attributes == node.attributes, pass, "same", cat(at, " is not what it repeats"));
+    check(original.op == node.op && original.attributes == node.attributes, pass, "same",
+          cat(at, " is not what it repeats"));
     check(!node.op->random, pass, "random", cat(at, " would draw its random bits again"));
     check(!node.op->training_only, pass, "statistics", cat(at, " would take its statistics again"));
     check(original.recomputes < 0, pass, "once", cat(at, " repeats a repetition"));

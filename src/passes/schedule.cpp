@@ -22,12 +22,13 @@ int barrier_class(Stage stage) { return stage == Stage::update ? 2 : stage == St
 }  // namespace
 
 Graph schedule(Graph graph, const PlanRequest&) {
-  std::map<std::pair<Place, int32_t>, int32_t> last_read;   // wave of the last reader of memory that outlasts the run
+  std::map<std::pair<Place, int32_t>, int32_t> last_read;  // wave of the last reader of memory that outlasts the run
   int32_t floor = 0, latest = 0;
   int current = 0;
   for (size_t i = 0; i < graph.nodes.size();) {
     size_t end = i + 1;
-    while (graph.nodes[i].group >= 0 && end < graph.nodes.size() && graph.nodes[end].group == graph.nodes[i].group) ++end;
+    while (graph.nodes[i].group >= 0 && end < graph.nodes.size() && graph.nodes[end].group == graph.nodes[i].group)
+      ++end;
     if (barrier_class(graph.nodes[i].stage) != current) {
       current = barrier_class(graph.nodes[i].stage);
       floor = latest + 1;
@@ -58,12 +59,14 @@ Graph schedule(Graph graph, const PlanRequest&) {
   }
   std::vector<int32_t> order(graph.nodes.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return node_at(graph, a).wave < node_at(graph, b).wave; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return node_at(graph, a).wave < node_at(graph, b).wave; });
   // Forward nodes may share a wave with backward ones: within a wave the stages keep their order.
   for (size_t first = 0; first < order.size();) {
     size_t last = first;
     while (last < order.size() && node_at(graph, order[last]).wave == node_at(graph, order[first]).wave) ++last;
-    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.begin() + static_cast<std::ptrdiff_t>(last),
+    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first),
+                     order.begin() + static_cast<std::ptrdiff_t>(last),
                      [&](int32_t a, int32_t b) { return node_at(graph, a).stage < node_at(graph, b).stage; });
     first = last;
   }
@@ -81,8 +84,10 @@ void verify_schedule(const Graph& graph, const PlanRequest&) {
     const std::string at = graph::label(node);
     check(node.wave >= 0, pass, "wave", cat(at, " has none"));
     check(node.wave >= wave, pass, "sorted", cat(at, " of wave ", node.wave, " comes after wave ", wave));
-    check(barrier_class(node.stage) >= stage, pass, "stages", cat(at, " of stage ", graph::name(node.stage), " comes too late"));
-    check(barrier_class(node.stage) == stage || node.wave > wave || i == 0, pass, "boundary", cat(at, " shares a wave with an earlier stage"));
+    check(barrier_class(node.stage) >= stage, pass, "stages",
+          cat(at, " of stage ", graph::name(node.stage), " comes too late"));
+    check(barrier_class(node.stage) == stage || node.wave > wave || i == 0, pass, "boundary",
+          cat(at, " shares a wave with an earlier stage"));
     wave = node.wave;
     stage = barrier_class(node.stage);
     for (const ValueId id : node.inputs) {

@@ -28,7 +28,8 @@ Graph select(Graph graph, const PlanRequest& request) {
       std::string reasons;
       for (const std::string& reason : choice.declined) reasons += (reasons.empty() ? "" : "; ") + reason;
       throw Error(ErrorCode::backend, graph::label(graph.nodes[i]),
-                  cat(request.target->name(), " has no implementation", reasons.empty() ? "" : ": " + reasons), graph.nodes[i].where);
+                  cat(request.target->name(), " has no implementation", reasons.empty() ? "" : ": " + reasons),
+                  graph.nodes[i].where);
     }
     for (const int32_t index : nodes) {
       Node& node = graph.nodes[static_cast<size_t>(index)];
@@ -49,15 +50,20 @@ void verify_select(const Graph& graph, const PlanRequest& request) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     check(!node.implementation.empty(), pass, "implementation", cat(graph::label(node), " has none"));
-    check(node.workspace_bytes >= 0 && node.workspace_bytes % 64 == 0, pass, "workspace", cat(graph::label(node), " has ", node.workspace_bytes, " bytes"));
+    check(node.workspace_bytes >= 0 && node.workspace_bytes % 64 == 0, pass, "workspace",
+          cat(graph::label(node), " has ", node.workspace_bytes, " bytes"));
     if (i > 0 && node.group >= 0 && graph.nodes[i - 1].group == node.group)
-      check(node.implementation == graph.nodes[i - 1].implementation, pass, "group", cat(graph::label(node), " differs from its group"));
+      check(node.implementation == graph.nodes[i - 1].implementation, pass, "group",
+            cat(graph::label(node), " differs from its group"));
     for (const graph::ValueId id : node.outputs)
-      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout", cat(graph::label(node), " makes a value of another layout than its readers expect"));
+      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
+            cat(graph::label(node), " makes a value of another layout than its readers expect"));
     for (const graph::ValueId id : node.inputs)
-      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout", cat(graph::label(node), " reads a value of another layout"));
+      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
+            cat(graph::label(node), " reads a value of another layout"));
     if (node.op->view)
-      check(graph.value(node.inputs[0]).layout == graph.value(node.outputs[0]).layout, pass, "view", cat(graph::label(node), " would change the layout"));
+      check(graph.value(node.inputs[0]).layout == graph.value(node.outputs[0]).layout, pass, "view",
+            cat(graph::label(node), " would change the layout"));
   }
 }
 

@@ -65,6 +65,32 @@ Graph trace(Graph graph, const PlanRequest& request) {
   return graph;
 }
 
+namespace {
+
+/// Each term has an accumulator of its own, and one node that adds its rows there.
+void verify_totals(const Graph& graph, const char* pass) {
+  std::set<int32_t> taken;
+  for (const auto* terms : {&graph.objective, &graph.metrics})
+    for (const Term& term : *terms) {
+      const bool counted = term.row_weight != kNoValue;
+      if (graph.phase == Phase::count && !counted) continue;
+      const graph::ValueId rows = graph.phase == Phase::count ? term.row_weight : term.per_row;
+      for (const graph::ValueId id : {rows, counted ? term.row_weight : rows})
+        check(graph.type(id).batched() && graph.type(id).shape.rank() == 0, pass, "objective",
+              cat("term ", term.name, " must have one value a row"));
+      check(term.totals >= 0 && static_cast<size_t>(term.totals) < graph.totals.size(), pass, "totals",
+            cat("term ", term.name, " has no accumulator"));
+      check(taken.insert(term.totals).second, pass, "accumulators",
+            cat("term ", term.name, " shares its accumulator with another"));
+      int adds = 0;
+      for (const graph::Node& node : graph.nodes)
+        adds += is(node, "total") && node.inputs[0] == rows && graph.value(node.outputs[0]).slot == term.totals;
+      check(adds == 1, pass, "totals", cat("term ", term.name, " is added up ", adds, " times"));
+    }
+}
+
+}  // namespace
+
 void verify_trace(const Graph& graph, const PlanRequest& request) {
   const char* pass = "trace";
   verify_structure(graph, pass);
@@ -73,26 +99,17 @@ void verify_trace(const Graph& graph, const PlanRequest& request) {
   for (const auto& input : graph.inputs)
     check(names.insert(input.name).second, pass, "inputs", cat("input \"", input.name, "\" twice"));
   for (const graph::Node& node : graph.nodes) {
-    check(node.stage == graph::Stage::forward, pass, "forward", cat(graph::label(node), " is not of the forward stage"));
-    check(graph.phase == Phase::train || !node.op->training_only, pass, "evaluation",
-          cat(graph::label(node), " is for training only"));
+    check(node.stage == graph::Stage::forward, pass, "forward",
+          cat(graph::label(node), " is not of the forward stage"));
     for (const graph::ValueId id : node.inputs)
       check((graph.value(id).place == Place::input) == is(node, "load"), pass, "load",
             cat(graph::label(node), ": only load reads an input, and nothing else"));
   }
   check(live_nodes(graph).size() == graph.nodes.size(), pass, "dead", "a node has no effect");
-  for (const Term& term : graph.objective) {
-    const bool counted = term.row_weight != kNoValue;
-    const graph::ValueId rows = counted ? term.row_weight : term.per_row;
-    if (graph.phase == Phase::count && !counted) continue;
-    check(term.totals >= 0 && static_cast<size_t>(term.totals) < graph.totals.size(), pass, "totals",
-          cat("term ", term.name, " has no accumulator"));
-    check(rows >= 0 && static_cast<size_t>(rows) < graph.values.size() && graph.type(rows).batched() &&
-              graph.type(rows).shape.rank() == 0,
-          pass, "objective", cat("term ", term.name, " must have one value a row"));
-  }
+  verify_totals(graph, pass);
   for (const auto& output : graph.outputs)
-    check(graph.value(output.value).place == Place::output, pass, "outputs", cat("output ", output.name, " is not stored"));
+    check(graph.value(output.value).place == Place::output, pass, "outputs",
+          cat("output ", output.name, " is not stored"));
 }
 
 }  // namespace brisk::passes

@@ -17,7 +17,8 @@ namespace {
 
 ValueId find_value(Graph& graph, Place place, int32_t slot) {
   for (size_t i = 0; i < graph.values.size(); ++i)
-    if (graph.values[i].place == place && graph.values[i].slot == slot && graph.values[i].producer < 0) return static_cast<ValueId>(i);
+    if (graph.values[i].place == place && graph.values[i].slot == slot && graph.values[i].producer < 0)
+      return static_cast<ValueId>(i);
   return graph.add_value({DType::f32, 0, graph.parameters[static_cast<size_t>(slot)].shape}, place, slot);
 }
 
@@ -38,8 +39,10 @@ Graph update(Graph graph, const PlanRequest& request) {
   commit_statistics(graph);
   std::vector<ValueId> gradients;
   for (const graph::Value& value : graph.values)
-    if (value.place == Place::gradient && value.producer >= 0) gradients.push_back(static_cast<ValueId>(&value - graph.values.data()));
-  std::sort(gradients.begin(), gradients.end(), [&](ValueId a, ValueId b) { return graph.value(a).slot < graph.value(b).slot; });
+    if (value.place == Place::gradient && value.producer >= 0)
+      gradients.push_back(static_cast<ValueId>(&value - graph.values.data()));
+  std::sort(gradients.begin(), gradients.end(),
+            [&](ValueId a, ValueId b) { return graph.value(a).slot < graph.value(b).slot; });
   if (gradients.empty()) return graph;
 
   const Optimizer& optimizer = request.optimizer;
@@ -59,7 +62,8 @@ Graph update(Graph graph, const PlanRequest& request) {
     inputs.push_back(gradient);
     if (optimizer.moments() >= 1) inputs.push_back(find_value(graph, Place::moment1, slot));
     if (optimizer.moments() == 2) inputs.push_back(find_value(graph, Place::moment2, slot));
-    const ParameterRule rule = static_cast<size_t>(slot) < request.rules.size() ? request.rules[static_cast<size_t>(slot)] : ParameterRule{};
+    const ParameterRule rule =
+        static_cast<size_t>(slot) < request.rules.size() ? request.rules[static_cast<size_t>(slot)] : ParameterRule{};
     decay.push_back(rule.weight_decay);
     scale.push_back(rule.rate_scale);
   }
@@ -93,8 +97,8 @@ void verify_update(const Graph& graph, const PlanRequest& request) {
       for (const char* list : {"weight_decay", "rate_scale"})
         for (const double value : node.attributes.reals(list))
           check(std::isfinite(value) && value >= 0, pass, "rules", cat(list, " = ", value));
-      check(walk == is(node, request.optimizer.kind == Optimizer::Kind::adam ? "adam_walk" : "sgd_walk"), pass, "optimizer",
-            cat(graph::label(node), " is not what was asked for"));
+      check(walk == is(node, request.optimizer.kind == Optimizer::Kind::adam ? "adam_walk" : "sgd_walk"), pass,
+            "optimizer", cat(graph::label(node), " is not what was asked for"));
     }
     if (is(node, "gradient_stats")) {
       ++stats;

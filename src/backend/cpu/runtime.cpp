@@ -1,5 +1,6 @@
 // Runs a plan on the pool: one entry a run. Inside, the workers go through the same intervals with a barrier between
-// two; each starts with its share of an interval's units and then helps the others. Who computes a unit changes nothing.
+// two; each starts with its share of an interval's units and then helps the others. Who computes a unit changes
+// nothing.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -21,7 +22,7 @@ using graph::ValueId;
 struct Item {
   Phase phase;
   size_t step = 0;
-  int64_t first = 0;   ///< its units are [first, first + phase.units) of the interval
+  int64_t first = 0;  ///< its units are [first, first + phase.units) of the interval
 };
 
 /// Phases that run at the same time.
@@ -73,8 +74,8 @@ class CpuProgram : public Program {
   std::vector<External> externals_;
   std::vector<Item> items_;
   std::vector<Interval> intervals_;
-  size_t update_begins_ = 0;       ///< first interval of the update stage
-  std::vector<Cursor> cursors_;    ///< one an interval and worker
+  size_t update_begins_ = 0;     ///< first interval of the update stage
+  std::vector<Cursor> cursors_;  ///< one an interval and worker
   Status status_;
   RunState state_;
 };
@@ -86,6 +87,7 @@ class CpuRuntime : public Runtime {
     return std::make_unique<CpuProgram>(*this, graph, samples, bindings);
   }
   int threads() const override { return pool_.threads(); }
+  int64_t scratch_bytes() const override { return scratch_.bytes(); }
   int64_t entries() const override { return pool_.entries(); }
 
   void reserve_scratch(int64_t bytes_each) {
@@ -105,7 +107,8 @@ class CpuRuntime : public Runtime {
   int64_t scratch_each_ = 0;
 };
 
-CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples, const Bindings& bindings) : runtime_(runtime) {
+CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples, const Bindings& bindings)
+    : runtime_(runtime) {
   std::vector<Lowered> lowered;
   int64_t scratch = 0;
   for (size_t i = 0; i < graph.nodes.size();) {
@@ -116,7 +119,8 @@ CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples,
     Lowering lowering = lower(graph, nodes, samples, runtime.isa(), node.implementation);
     scratch = std::max(scratch, lowering.scratch_bytes);
     const bool shared = node.op->view && graph.value(node.outputs[0]).alias != graph::kNoValue;
-    lowered.push_back({steps_.size(), node.stage, node.wave, shared ? std::vector<Phase>() : std::move(lowering.phases)});
+    lowered.push_back(
+        {steps_.size(), node.stage, node.wave, shared ? std::vector<Phase>() : std::move(lowering.phases)});
     bind(graph, nodes, bindings);
   }
   // Pointers into the vectors, once these no longer move.
@@ -131,20 +135,30 @@ CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples,
 }
 
 void CpuProgram::bind(const Graph& graph, const std::vector<int32_t>& nodes, const Bindings& bindings) {
-  const auto slot = [](const std::vector<float*>& list, int32_t index) -> void* { return list[static_cast<size_t>(index)]; };
+  const auto slot = [](const std::vector<float*>& list, int32_t index) -> void* {
+    return list[static_cast<size_t>(index)];
+  };
   const auto address = [&](ValueId id) -> void* {
     const graph::Value& value = graph.value(id);
     switch (value.place) {
-      case Place::activation: return bindings.arena + value.offset;
+      case Place::activation:
+        return bindings.arena + value.offset;
       case Place::parameter:
-      case Place::buffer: return slot(bindings.parameters, value.slot);
-      case Place::gradient: return slot(bindings.gradients, value.slot);
-      case Place::moment1: return slot(bindings.moment1, value.slot);
-      case Place::moment2: return slot(bindings.moment2, value.slot);
-      case Place::scalar: return bindings.scalars + value.slot;
-      case Place::totals: return bindings.totals + 2 * value.slot;
+      case Place::buffer:
+        return slot(bindings.parameters, value.slot);
+      case Place::gradient:
+        return slot(bindings.gradients, value.slot);
+      case Place::moment1:
+        return slot(bindings.moment1, value.slot);
+      case Place::moment2:
+        return slot(bindings.moment2, value.slot);
+      case Place::scalar:
+        return bindings.scalars + value.slot;
+      case Place::totals:
+        return bindings.totals + 2 * value.slot;
       case Place::input:
-      case Place::output: return nullptr;
+      case Place::output:
+        return nullptr;
     }
     return nullptr;
   };
@@ -170,7 +184,8 @@ void CpuProgram::arrange(std::vector<Lowered>& lowered) {
   for (size_t first = 0; first < lowered.size();) {
     size_t last = first;
     size_t phases = 0;
-    for (; last < lowered.size() && lowered[last].wave == lowered[first].wave; ++last) phases = std::max(phases, lowered[last].phases.size());
+    for (; last < lowered.size() && lowered[last].wave == lowered[first].wave; ++last)
+      phases = std::max(phases, lowered[last].phases.size());
     if (!updating && lowered[first].stage == graph::Stage::update) {
       updating = true;
       update_begins_ = intervals_.size();
@@ -204,15 +219,21 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
     const auto threads = static_cast<size_t>(runtime_.pool().threads());
     for (size_t i = first; i < last; ++i)
       for (size_t worker = 0; worker < threads; ++worker)
-        cursors_[i * threads + worker].next.store(intervals_[i].units * static_cast<int64_t>(worker) / static_cast<int64_t>(threads),
-                                                  std::memory_order_relaxed);
+        cursors_[i * threads + worker].next.store(
+            intervals_[i].units * static_cast<int64_t>(worker) / static_cast<int64_t>(threads),
+            std::memory_order_relaxed);
     runtime_.pool().run([&](int worker) { work(worker, first, last); });
   }
   Fault fault;
   switch (status_.kind.load(std::memory_order_relaxed)) {
-    case Status::label: fault.kind = Fault::Kind::label; break;
-    case Status::nonfinite_gradient: fault.kind = Fault::Kind::nonfinite_gradient; break;
-    default: break;
+    case Status::label:
+      fault.kind = Fault::Kind::label;
+      break;
+    case Status::nonfinite_gradient:
+      fault.kind = Fault::Kind::nonfinite_gradient;
+      break;
+    default:
+      break;
   }
   fault.node = status_.node;
   fault.sample = status_.sample;

@@ -19,7 +19,8 @@ std::vector<ValueId> bound_inputs(const Graph& graph, const std::vector<int32_t>
   for (const int32_t index : nodes) {
     const Node& node = graph.nodes[static_cast<size_t>(index)];
     for (const ValueId id : node.inputs)
-      if (std::find(made.begin(), made.end(), id) == made.end() && std::find(inputs.begin(), inputs.end(), id) == inputs.end())
+      if (std::find(made.begin(), made.end(), id) == made.end() &&
+          std::find(inputs.begin(), inputs.end(), id) == inputs.end())
         inputs.push_back(id);
     made.insert(made.end(), node.outputs.begin(), node.outputs.end());
   }
@@ -30,7 +31,8 @@ std::vector<ValueId> bound_outputs(const Graph& graph, const std::vector<int32_t
   return graph.nodes[static_cast<size_t>(nodes.back())].outputs;  // a group's other values do not leave it
 }
 
-Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, Isa isa, std::string_view implementation) {
+Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, Isa isa,
+               std::string_view implementation) {
   Lowering lowering;
   if (nodes.size() > 1) {
     const std::vector<ValueId> inputs = bound_inputs(graph, nodes), outputs = bound_outputs(graph, nodes);
@@ -43,7 +45,8 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
       candidate.lower({graph, node, samples, isa}, lowering);
       return lowering;
     }
-  throw Error(ErrorCode::backend, graph::label(node), cat("no implementation \"", implementation, "\" for the CPU"), node.where);
+  throw Error(ErrorCode::backend, graph::label(node), cat("no implementation \"", implementation, "\" for the CPU"),
+              node.where);
 }
 
 namespace {
@@ -63,7 +66,8 @@ class CpuTarget : public Target {
       const Node& node = graph.nodes[static_cast<size_t>(nodes[0])];
       for (const Implementation& candidate : implementations()) {
         if (candidate.op != node.op->name) continue;
-        const std::string reason = candidate.declines ? candidate.declines({graph, node, samples, isa_}) : std::string();
+        const std::string reason =
+            candidate.declines ? candidate.declines({graph, node, samples, isa_}) : std::string();
         if (!reason.empty()) {
           choice.declined.push_back(cat(candidate.name, ": ", reason));
         } else if (choice.implementation.empty()) {
