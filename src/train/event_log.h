@@ -20,14 +20,14 @@ namespace brisk::train {
 struct RunFacts {
   int64_t accumulate = 1;
   int64_t batch = 0;
-  std::string duration;
-  std::string learning_rate;
-  std::string machine;
-  std::string model;
-  std::string optimizer;
+  std::string duration{};
+  std::string learning_rate{};
+  std::string machine{};
+  std::string model{};
+  std::string optimizer{};
   int64_t parameters = 0;
   int64_t plan_bytes = 0;
-  std::string precision;
+  std::string precision{};
   int threads = 0;
   int64_t train_samples = 0;
   int64_t validation_samples = 0;
