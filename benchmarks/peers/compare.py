@@ -11,13 +11,35 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+BUSY = 0.05  # share of the processor that other programs may take
 TIME_LIMIT_S = 300  # of one run: compiling takes most of it
+
+
+class Others:
+    """How busy other programs keep the machine, from here on: a peer that waits for its threads loses more than it."""
+
+    def __init__(self):
+        self.start = self._now()
+
+    @staticmethod
+    def _now():
+        ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="utf-8").split("\n")[0].split()[1:9]]
+        own = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+        idle = ticks[3] + ticks[4]
+        second = os.sysconf("SC_CLK_TCK")
+        return (sum(ticks) - idle) / second, sum(ticks) / second, sum(use.ru_utime + use.ru_stime for use in own)
+
+    def share(self):
+        """Of all processors' time since the start, 0 to 1."""
+        busy, whole, own = (after - before for after, before in zip(self._now(), self.start))
+        return max(0.0, busy - own) / max(whole, 1e-9)
 
 
 def processor():
@@ -75,9 +97,10 @@ def compare(chosen, batch):
             if not any("failed" in run for run in runs.get(name, [])):
                 runs.setdefault(name, []).append(run_once(commands[name], chosen.threads))
     row = {"batch": batch, "contestants": {name: summary(runs[name]) for name in commands}, "runs": runs}
-    peers = [c["median_ms"] for name, c in row["contestants"].items() if name != "brisk" and "failed" not in c]
+    peers = [c for name, c in row["contestants"].items() if name != "brisk" and "failed" not in c]
     own = row["contestants"]["brisk"]
-    row["ratio"] = min(peers) / own["median_ms"] if peers and "failed" not in own else None
+    for key, of in (("ratio", "median_ms"), ("ratio_of_best", "best_ms")):
+        row[key] = min(peer[of] for peer in peers) / own[of] if peers and "failed" not in own else None
     return row
 
 
@@ -88,8 +111,10 @@ def show(row):
             print(f"{head}failed: {c['failed']}")
         else:
             print(f"{head}{c['median_ms']:10.3f}{c['best_ms']:10.3f}{c['samples_per_s']:14,.0f}")
-    ratio = row["ratio"]
-    print(f"{row['batch']:6d}  brisk / best peer  " + ("not known" if ratio is None else f"{ratio:.2f}x"), flush=True)
+    ratios = "not known"
+    if row["ratio"] is not None:
+        ratios = f"{row['ratio']:.2f} times as fast (by the fastest steps: {row['ratio_of_best']:.2f})"
+    print(f"{row['batch']:6d}  brisk against the best peer: {ratios}", flush=True)
 
 
 def main():
@@ -104,10 +129,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     chosen = parser.parse_args()
-    load = os.getloadavg()[0]
-    if load > 0.3 * (os.cpu_count() or 1):
-        print(f"warning: the machine is busy (load {load:.1f}); the numbers below are worth little", file=sys.stderr)
-    machine = {"cores": os.cpu_count(), "load": load, "processor": processor(), "system": platform.platform()}
+    machine = {"cores": os.cpu_count(), "processor": processor(), "system": platform.platform()}
+    others = Others()
     print(f"{chosen.network}, {machine['processor']}, {chosen.threads} threads")
     print(f"{chosen.rounds} rounds of {chosen.seconds} s a contestant, medians")
     print(f"{'batch':>6s}  {'who':16s}{'median ms':>10s}{'best ms':>10s}{'samples/s':>14s}")
@@ -115,6 +138,12 @@ def main():
     for batch in [int(b) for b in chosen.batches.split(",")]:
         rows.append(compare(chosen, batch))
         show(rows[-1])
+    machine["others"] = others.share()
+    if machine["others"] > BUSY:
+        print(
+            f"warning: other programs took {machine['others']:.0%} of the processor; these numbers are worth nothing",
+            file=sys.stderr,
+        )
     if chosen.out:
         options = {key: getattr(chosen, key) for key in ("network", "rounds", "seconds", "threads")}
         text = json.dumps({"machine": machine, "options": options, "rows": rows}, indent=1)
