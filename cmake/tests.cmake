@@ -4,7 +4,7 @@
 #   - Folders in BRISK_TEST_EVERY_ISA are run a second time with the kernels capped at AVX2, as "<case>_avx2".
 #   - BRISK_SOURCE_DIR and BRISK_BIN_DIR are defined: where test data and built programs are.
 include(GoogleTest)
-set(BRISK_TEST_EVERY_ISA backend cases exec golden)
+set(BRISK_TEST_EVERY_ISA backend exec golden)
 set(BRISK_TEST_TIMEOUT_S 900)
 
 # Flags that every test source shares. Tests are compiled fast (-O1); what takes time in them is the library.

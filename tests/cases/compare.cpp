@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/text.h"
 
@@ -50,8 +51,11 @@ std::vector<oracle::Array> error_scales(const NodeCase& node_case, const std::ve
 std::string difference(const NodeCase& node_case, const Outcome& got, const Tolerance& tolerance) {
   oracle::Fault fault;
   const std::vector<oracle::Array> want = expected(node_case, &fault);
-  if ((got.status != cpu::Status::none) != (fault.kind != oracle::Fault::none)) {
-    return cat("status ", static_cast<int>(got.status), ", the reference has ", static_cast<int>(fault.kind));
+  const auto told = std::tuple(static_cast<int>(got.status), got.sample, got.value);
+  const auto meant = std::tuple(static_cast<int>(fault.kind), fault.sample, fault.value);
+  if (told != meant) {
+    return cat("status ", std::get<0>(told), " of sample ", got.sample, ", value ", got.value, "; the reference has ",
+               std::get<0>(meant), " of sample ", fault.sample, ", value ", fault.value);
   }
   const std::vector<oracle::Array> scales = error_scales(node_case, want, tolerance);
   for (size_t i = 0; i < want.size(); ++i) {

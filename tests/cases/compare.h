@@ -12,7 +12,7 @@ namespace brisk::test {
 std::vector<oracle::Array> error_scales(const NodeCase& node_case, const std::vector<oracle::Array>& want,
                                         const Tolerance& tolerance);
 
-/// "" when `got` is what the reference gives (`fault`: met by it, see oracle), else the first difference in words.
+/// "" when `got` is what the reference gives, faults included, else the first difference in words.
 std::string difference(const NodeCase& node_case, const Outcome& got, const Tolerance& tolerance);
 
 }  // namespace brisk::test

@@ -94,6 +94,23 @@ std::vector<OpCase> loss_cases() {
                   {in(b({3})), in(b({}, 1, DType::i64), labels(3, 1))},
                   some_tails(),
                   kLoss});
+  const CaseInput bad = in(b({}, 1, DType::i64), values({2, 0, -100, 1, 2, 2, 3, 0, -1, 4294967297.0, 1, 0, 99}));
+  rows.push_back(
+      {"softmax_cross_entropy_bad_labels", "softmax_cross_entropy", attributes, {in(b({3})), bad}, all_tails(), kLoss});
+  rows.push_back({"negative_log_likelihood_bad_labels",
+                  "negative_log_likelihood",
+                  attributes,
+                  {in(b({3})), bad},
+                  all_tails(),
+                  kLoss});
+  rows.push_back({"softmax_cross_entropy_bad_labels_large",
+                  "softmax_cross_entropy",
+                  attributes,
+                  {in(b({3})), bad},
+                  {1000, 4099},
+                  kLoss});
+  rows.push_back(
+      {"accuracy_bad_labels", "accuracy", {{"ignore_index", int64_t{-100}}}, {in(b({3})), bad}, all_tails(), kExact});
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
   rows.push_back({"accuracy_special",
                   "accuracy",

@@ -263,7 +263,9 @@ class Runner {
   }
 
   void compare(Order order) {
-    if (status_.kind.load() != outcome_.status) problem(cat("another status ", name(order)));
+    if (status_.kind.load() != outcome_.status || status_.sample != outcome_.sample) {
+      problem(cat("another status ", name(order)));
+    }
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Value& value = output(i);
       const auto size = static_cast<size_t>(element_size(value));
