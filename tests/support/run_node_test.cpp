@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/guarded.h"
+
 namespace brisk::test {
 namespace {
 
@@ -73,7 +75,7 @@ struct PastWorkspace {
 struct PastScratch {
   static void also(const cpu::Operands& operands, int64_t) { operands.scratch[64] = 1; }
 };
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(BRISK_TEST_ADDRESS_SANITIZER)
 // Where AddressSanitizer watches, it ends the program.
 TEST(RunNode, FindsWritesOutside) {
   EXPECT_THAT(problems_of<PastOutput>(), Contains("wrote outside output 0"));
