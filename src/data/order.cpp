@@ -11,6 +11,9 @@ __extension__ using Wide = unsigned __int128;
 
 // The high word of the product maps 64 random bits evenly to 0 .. range - 1.
 uint64_t below(uint64_t range, uint64_t random) { return static_cast<uint64_t>((Wide{random} * range) >> 64); }
+
+// (x + y) mod range, for x and y below range.
+uint64_t add(uint64_t x, uint64_t y, uint64_t range) { return x + y < range ? x + y : x + y - range; }
 }  // namespace
 
 Order::Order(uint64_t seed, int64_t epoch, int64_t size) : size_(static_cast<uint64_t>(size)) {
@@ -30,8 +33,8 @@ uint64_t Order::permute(uint64_t x) const {
   uint64_t left = x / b_;
   uint64_t right = x % b_;
   for (size_t round = 0; round < kRounds; round += 2) {
-    left = (left + below(a_, mix(right, keys_[round]))) % a_;
-    right = (right + below(b_, mix(left, keys_[round + 1]))) % b_;
+    left = add(left, below(a_, mix(right, keys_[round])), a_);
+    right = add(right, below(b_, mix(left, keys_[round + 1])), b_);
   }
   return left * b_ + right;
 }

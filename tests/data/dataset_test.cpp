@@ -192,7 +192,8 @@ TEST(InMemoryDataset, SplitsIntoDisjointPartsThatDependOnTheSeed) {
   again.insert(again.end(), second.begin(), second.end());
   const std::vector<int64_t> of_train = targets(train);
   EXPECT_EQ(std::set<int64_t>(again.begin(), again.end()), std::set<int64_t>(of_train.begin(), of_train.end()));
-  EXPECT_NE(error_of([&] { InMemoryDataset(train).add("z", Tensor({8})); }).find("before split"), std::string::npos);
+  InMemoryDataset part = train;
+  EXPECT_NE(error_of([&] { part.add("z", Tensor({8})); }).find("before split"), std::string::npos);
 }
 
 TEST(InMemoryDataset, RefusesEmptyParts) {
