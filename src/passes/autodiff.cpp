@@ -131,7 +131,11 @@ class Differentiator {
       const ValueId gradient = gradients_[static_cast<size_t>(parameters[slot])];
       if (gradient == kNoValue) continue;
       graph::Value& value = graph_.value(gradient);
-      const bool direct = value.place == Place::activation && value.producer >= forward_nodes_ &&
+      // What lies in the gradient arena adds up over micro-batches: nobody else may read it.
+      const auto users = std::count_if(parameters.begin(), parameters.end(), [&](ValueId id) {
+        return id != kNoValue && gradients_[static_cast<size_t>(id)] == gradient;
+      });
+      const bool direct = value.place == Place::activation && value.producer >= forward_nodes_ && users == 1 &&
                           writes_gradients(node_at(graph_, value.producer)) && !read_by_any(gradient);
       if (direct) {
         value.place = Place::gradient;
@@ -178,41 +182,106 @@ Graph autodiff(Graph graph, const PlanRequest& request) {
   return graph;
 }
 
+namespace {
+
+/// Trained parameters that the objective depends on through operations that have a derivative.
+std::set<int32_t> differentiated_parameters(const Graph& graph) {
+  std::vector<bool> reached(graph.values.size(), false);
+  for (const Term& term : graph.objective) reached[static_cast<size_t>(term.per_row)] = true;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
+    if (node->stage == Stage::forward && node->op->derive && reached[static_cast<size_t>(node->outputs[0])])
+      for (const ValueId id : node->inputs) reached[static_cast<size_t>(id)] = true;
+  std::set<int32_t> slots;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const graph::Value& value = graph.values[i];
+    if (reached[i] && value.place == Place::parameter && graph.parameters[static_cast<size_t>(value.slot)].trainable)
+      slots.insert(value.slot);
+  }
+  return slots;
+}
+
+/// Forward values that some derivative may read by the table; terms are read by their seeds.
+std::vector<bool> readable(const Graph& graph) {
+  std::vector<bool> kept(graph.values.size(), false);
+  const auto keep = [&](const std::vector<ValueId>& list) {
+    for (const ValueId id : list) kept[static_cast<size_t>(id)] = true;
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.stage != Stage::forward) continue;
+    const graph::Reads reads = node.op->backward_reads;
+    if (reads == graph::Reads::inputs || reads == graph::Reads::both) keep(node.inputs);
+    if (reads == graph::Reads::outputs || reads == graph::Reads::both) keep(node.outputs);
+  }
+  for (const Term& term : graph.objective) {
+    keep({term.per_row});
+    if (term.row_weight != kNoValue) keep({term.row_weight});
+  }
+  return kept;
+}
+
+void verify_gradient(const Graph& graph, const char* pass, const Node& node, const graph::Value& value) {
+  const graph::ParameterRef& parameter = graph.parameters[static_cast<size_t>(value.slot)];
+  check(parameter.trainable, pass, "frozen", cat(parameter.name, " is frozen and gets a gradient"));
+  check(value.type.shape == parameter.shape && !value.type.batched(), pass, "shape",
+        cat(parameter.name, " ", parameter.shape, " gets a gradient of ", value.type));
+  check(node.stage == Stage::backward, pass, "backward",
+        cat(graph::label(node), " makes a gradient in the forward stage"));
+}
+
+void verify_seeds(const Graph& graph, const char* pass, const PlanRequest& request) {
+  std::set<const Node*> used;
+  for (const Term& term : graph.objective) {
+    const bool from_host = request.seeds_from_host || term.row_weight == kNoValue;
+    std::vector<const Node*> seeds;
+    for (const Node& node : graph.nodes) {
+      if (!is(node, "seed_rows") || node.inputs[1] != term.per_row) continue;
+      const graph::Value& seed = graph.value(node.inputs[0]);
+      const bool own = from_host ? seed.place == Place::scalar && seed.slot == term.seed
+                                 : seed.producer >= 0 && is(node_at(graph, seed.producer), "seed_count") &&
+                                       node_at(graph, seed.producer).inputs[0] == term.row_weight;
+      if (own && used.count(&node) == 0) seeds.push_back(&node);
+    }
+    // Terms that no trained parameter or wanted input influences have none.
+    check(seeds.size() <= 1 || !from_host, pass, "seeds", cat("term ", term.name, " has ", seeds.size(), " seeds"));
+    check(term.seed < 0 || seeds.size() == 1, pass, "seeds", cat("term ", term.name, " has a scalar and no seed"));
+    if (!seeds.empty()) used.insert(seeds[0]);
+  }
+  for (const Node& node : graph.nodes)
+    check(!is(node, "seed_rows") || used.count(&node) == 1, pass, "seeds", cat(graph::label(node), " seeds no term"));
+}
+
+}  // namespace
+
 void verify_autodiff(const Graph& graph, const PlanRequest& request) {
   const char* pass = "autodiff";
   verify_structure(graph, pass);
-  verify_types(graph, pass);
   std::set<int32_t> written;
-  bool backward = false;
+  const std::vector<bool> kept = readable(graph);
   for (const Node& node : graph.nodes) {
+    const std::string at = graph::label(node);
     check(node.stage == Stage::forward || node.stage == Stage::backward, pass, "stages",
-          cat(graph::label(node), " is of stage ", graph::name(node.stage)));
-    backward |= node.stage == Stage::backward;
+          cat(at, " is of stage ", graph::name(node.stage)));
     for (const ValueId id : node.outputs) {
       const graph::Value& value = graph.value(id);
       if (value.place != Place::gradient) continue;
-      const graph::ParameterRef& parameter = graph.parameters[static_cast<size_t>(value.slot)];
-      check(parameter.trainable, pass, "frozen", cat(parameter.name, " is frozen and gets a gradient"));
-      check(value.type.shape == parameter.shape && !value.type.batched(), pass, "shape",
-            cat(parameter.name, " ", parameter.shape, " gets a gradient of ", value.type));
-      check(written.insert(value.slot).second, pass, "once", cat(parameter.name, " gets two gradients"));
-      check(node.stage == Stage::backward, pass, "backward",
-            cat(graph::label(node), " makes a gradient in the forward stage"));
+      verify_gradient(graph, pass, node, value);
+      check(written.insert(value.slot).second, pass, "once",
+            cat(graph.parameters[static_cast<size_t>(value.slot)].name, " gets two gradients"));
+    }
+    for (const ValueId id : node.inputs) {
+      const graph::Value& value = graph.value(id);
+      check(value.place != Place::gradient, pass, "accumulates", cat(at, " reads what other micro-batches added to"));
+      if (node.stage != Stage::backward || value.producer < 0) continue;
+      check(node_at(graph, value.producer).stage == Stage::backward || kept[static_cast<size_t>(id)], pass, "reads",
+            cat(at, " reads a value that the table does not keep"));
     }
   }
-  if (graph.phase != graph::Phase::train) {
-    check(!backward, pass, "evaluation", "an evaluation graph has a backward pass");
-    return;
-  }
-  for (const Term& term : graph.objective) {
-    int seeds = 0;
-    for (const Node& node : graph.nodes) seeds += is(node, "seed_rows") && node.inputs[1] == term.per_row;
-    check(seeds <= 1 && (seeds == 1 || written.empty() || term.seed < 0), pass, "seeds",
-          cat("term ", term.name, " has ", seeds, " seeds"));
-    if (seeds == 1 && (request.seeds_from_host || term.row_weight == kNoValue))
-      check(term.seed >= 0 && static_cast<size_t>(term.seed) < graph.scalars.size(), pass, "seeds",
-            cat("term ", term.name, " has no host scalar"));
-  }
+  verify_types(graph, pass);
+  if (graph.phase != graph::Phase::train) return;
+  verify_seeds(graph, pass, request);
+  for (const int32_t slot : differentiated_parameters(graph))
+    check(written.count(slot) == 1, pass, "complete",
+          cat(graph.parameters[static_cast<size_t>(slot)].name, " gets no gradient"));
 }
 
 }  // namespace brisk::passes

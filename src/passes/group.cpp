@@ -1,5 +1,6 @@
 // group: elementwise chains become one kernel. A producer joins its only reader when both make values of one type, so
 // that every other operand is there when the last member's turn comes. Reversible: select may run the members apart.
+#include <algorithm>
 #include <map>
 
 #include "passes/common.h"
@@ -68,35 +69,43 @@ Graph group(Graph graph, const PlanRequest&) {
   return graph;
 }
 
+namespace {
+
+void verify_member(const Graph& graph, const char* pass, const Node& node, const Node& last) {
+  const std::string at = graph::label(node);
+  check(node.op->elementwise, pass, "elementwise", cat(at, " is not elementwise"));
+  check(node.stage == last.stage, pass, "stage", cat(at, " is of another stage than its group"));
+  check(graph.type(node.outputs[0]) == graph.type(last.outputs[0]), pass, "type",
+        cat(at, " makes another type than its group"));
+  check(may_be_member(graph, node), pass, "operands", cat(at, " has an operand that a fused kernel cannot read"));
+}
+
+}  // namespace
+
 void verify_group(const Graph& graph, const PlanRequest&) {
   const char* pass = "group";
   verify_structure(graph, pass);
   verify_types(graph, pass);
+  const auto readers = graph.consumers();
   std::map<int32_t, std::vector<int32_t>> members;
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    check(graph.nodes[i].group >= -1, pass, "number", cat("there is a group ", graph.nodes[i].group));
     if (graph.nodes[i].group >= 0) members[graph.nodes[i].group].push_back(static_cast<int32_t>(i));
+  }
   for (const auto& [id, nodes] : members) {
     check(nodes.size() >= 2, pass, "size", cat("group ", id, " has one member"));
-    const Node& last = node_at(graph, nodes.back());
     check(nodes.back() - nodes.front() + 1 == static_cast<int32_t>(nodes.size()), pass, "contiguous",
           cat("group ", id, " is torn apart"));
     for (const int32_t index : nodes) {
       const Node& node = node_at(graph, index);
-      check(node.op->elementwise, pass, "elementwise", cat(graph::label(node), " is not elementwise"));
-      check(node.stage == last.stage, pass, "stage", cat(graph::label(node), " is of another stage than its group"));
-      check(graph.type(node.outputs[0]) == graph.type(last.outputs[0]), pass, "type",
-            cat(graph::label(node), " makes another type than its group"));
-      check(may_be_member(graph, node), pass, "operands",
-            cat(graph::label(node), " has an operand that a fused kernel cannot read"));
+      verify_member(graph, pass, node, node_at(graph, nodes.back()));
       if (index == nodes.back()) continue;
-      int inside = 0, all_uses = 0;
-      for (size_t k = 0; k < graph.nodes.size(); ++k)
-        for (const ValueId read : graph.nodes[k].inputs)
-          if (read == node.outputs[0]) {
-            ++all_uses;
-            inside += graph.nodes[k].group == id;
-          }
-      check(all_uses == inside && inside > 0, pass, "escape", cat(graph::label(node), " is read outside its group"));
+      const auto& list = readers[static_cast<size_t>(node.outputs[0])];
+      const auto inside = [&, group = id](int32_t reader) { return node_at(graph, reader).group == group; };
+      check(!list.empty() && std::any_of(list.begin(), list.end(), inside), pass, "connected",
+            cat(graph::label(node), " is read by nobody in its group"));
+      check(std::all_of(list.begin(), list.end(), inside), pass, "escape",
+            cat(graph::label(node), " is read outside its group"));
     }
   }
 }

@@ -220,55 +220,129 @@ Graph memory(Graph graph, const PlanRequest& request) {
   return graph;
 }
 
-void verify_memory(const Graph& graph, const PlanRequest& request) {
-  const char* pass = "memory";
-  const auto readers = graph.consumers();
-  std::vector<Block> blocks;
-  for (size_t i = 0; i < graph.values.size(); ++i) {
-    const auto id = static_cast<ValueId>(i);
-    const graph::Value& value = graph.values[i];
-    if (value.place != Place::activation || value.producer < 0 || internal(graph, readers, id)) continue;
-    const std::string at = graph::label(node_at(graph, value.producer));
-    check(value.offset >= 0, pass, "placed", cat("a value of ", at, " has no storage"));
-    check(value.offset % kAlignment == 0, pass, "aligned", cat("a value of ", at, " lies at ", value.offset));
-    check(value.bytes >= value_bytes(graph, id, request.samples, request.target->lanes()), pass, "size",
-          cat("a value of ", at, " has ", value.bytes, " bytes"));
-    check(value.offset + value.bytes <= graph.arena_bytes, pass, "bounds",
-          cat("a value of ", at, " ends behind the arena"));
-    if (value.alias != kNoValue) {
-      check(graph.value(value.alias).offset == value.offset, pass, "alias",
-            cat("a value of ", at, " does not lie where its alias does"));
-      check(value.alias != id && graph.value(value.alias).bytes == value.bytes, pass, "alias",
-            cat("a value of ", at, " shares another size"));
-    }
-    blocks.push_back(
-        {value.bytes, node_at(graph, value.producer).wave, last_wave(graph, readers, id), id, -1, value.offset});
+namespace {
+
+/// The rules of storage, apart from the planner: it is written again, not called.
+class Verifier {
+ public:
+  Verifier(const Graph& graph, const PlanRequest& request)
+      : graph_(graph), request_(request), readers_(graph.consumers()) {}
+
+  void run() {
+    for (size_t i = 0; i < graph_.values.size(); ++i) place(static_cast<ValueId>(i));
+    for (size_t i = 0; i < graph_.values.size(); ++i)
+      if (stored(static_cast<ValueId>(i)) && graph_.values[i].alias != kNoValue) share(static_cast<ValueId>(i));
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) workspace(static_cast<int32_t>(i));
+    separate();
+    largest_live_set();
   }
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.workspace_bytes == 0) continue;
+
+ private:
+  bool stored(ValueId id) const {
+    const graph::Value& value = graph_.value(id);
+    return value.place == Place::activation && value.producer >= 0 && !internal(graph_, readers_, id);
+  }
+  std::string at(ValueId id) const { return graph::label(node_at(graph_, graph_.value(id).producer)); }
+
+  void place(ValueId id) {
+    const graph::Value& value = graph_.value(id);
+    if (!stored(id)) {
+      check(value.alias == kNoValue, kPass, "alias", "a value that the arena does not hold shares storage");
+      return;
+    }
+    check(value.offset >= 0, kPass, "placed", cat("a value of ", at(id), " has no storage"));
+    check(value.offset % kAlignment == 0, kPass, "aligned", cat("a value of ", at(id), " lies at ", value.offset));
+    check(value.bytes >= value_bytes(graph_, id, request_.samples, request_.target->lanes()), kPass, "size",
+          cat("a value of ", at(id), " has ", value.bytes, " bytes"));
+    check(value.offset + value.bytes <= graph_.arena_bytes, kPass, "bounds",
+          cat("a value of ", at(id), " ends behind the arena"));
+    blocks_.push_back(
+        {value.bytes, node_at(graph_, value.producer).wave, last_wave(graph_, readers_, id), id, -1, value.offset});
+  }
+
+  /// A value shares storage with an input of its producer: a view, or an input that dies there.
+  void share(ValueId id) const {
+    const graph::Value& value = graph_.value(id);
+    const Node& writer = node_at(graph_, value.producer);
+    const auto input = std::find(writer.inputs.begin(), writer.inputs.end(), value.alias);
+    check(input != writer.inputs.end() && stored(value.alias) && id == writer.outputs[0], kPass, "alias",
+          cat("a value of ", at(id), " shares storage with something that it is not made of"));
+    const graph::Value& other = graph_.value(value.alias);
+    check(other.offset == value.offset && other.bytes == value.bytes, kPass, "storage",
+          cat("a value of ", at(id), " does not lie where what it shares storage with does"));
+    const auto number = static_cast<int>(input - writer.inputs.begin());
+    check(writer.op->view || request_.target->in_place(graph_, value.producer, number), kPass, "target",
+          cat(at(id), " cannot run in place"));
+  }
+
+  void workspace(int32_t index) {
+    const Node& node = node_at(graph_, index);
+    if (node.workspace_bytes == 0) return;
     check(node.workspace_offset >= 0 && node.workspace_offset % kAlignment == 0 &&
-              node.workspace_offset + node.workspace_bytes <= graph.arena_bytes,
-          pass, "workspace", cat(graph::label(node), " has its workspace at ", node.workspace_offset));
-    blocks.push_back(
-        {node.workspace_bytes, node.wave, node.wave, kNoValue, static_cast<int32_t>(i), node.workspace_offset});
+              node.workspace_offset + node.workspace_bytes <= graph_.arena_bytes,
+          kPass, "workspace", cat(graph::label(node), " has its workspace at ", node.workspace_offset));
+    blocks_.push_back({node.workspace_bytes, node.wave, node.wave, kNoValue, index, node.workspace_offset});
   }
-  for (size_t a = 0; a < blocks.size(); ++a)
-    for (size_t b = a + 1; b < blocks.size(); ++b) {
-      const Block &x = blocks[a], &y = blocks[b];
-      if (!x.overlaps(y) || x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) continue;
-      const bool both = x.value != kNoValue && y.value != kNoValue;
-      if (both && root(graph, x.value) == root(graph, y.value)) {
-        // One storage: a view, or the reader that overwrites it in the wave in which it dies.
-        const Block &early = x.first <= y.first ? x : y, &late = x.first <= y.first ? y : x;
-        const Node& writer = node_at(graph, graph.value(late.value).producer);
-        check(writer.op->view || early.last == late.first, pass, "in place",
-              cat(graph::label(writer), " overwrites a value that is still read"));
-        continue;
+
+  void separate() const {
+    for (size_t a = 0; a < blocks_.size(); ++a)
+      for (size_t b = a + 1; b < blocks_.size(); ++b) {
+        const Block &x = blocks_[a], &y = blocks_[b];
+        if (!x.overlaps(y) || x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) continue;
+        const bool one = x.value != kNoValue && y.value != kNoValue && root(graph_, x.value) == root(graph_, y.value);
+        check(one, kPass, "overlap", cat("two live pieces lie at ", x.offset, " and ", y.offset));
+        check(survives(x.value, y.value) && survives(y.value, x.value), kPass, "in place",
+              cat("values of ", at(x.value), " and ", at(y.value), " share storage while both are needed"));
       }
-      check(false, pass, "overlap", cat("two live pieces lie at ", x.offset, " and ", y.offset));
+  }
+
+  bool made_of(ValueId id, ValueId ancestor) const {
+    while (id != kNoValue && id != ancestor) id = graph_.value(id).alias;
+    return id == ancestor;
+  }
+
+  /// Of one storage: from the wave on in which what `other` is made of overwrites `id`, nobody but that writer reads
+  /// it.
+  bool survives(ValueId id, ValueId other) const {
+    for (; other != kNoValue && !made_of(id, other); other = graph_.value(other).alias) {
+      const int32_t writer = graph_.value(other).producer;
+      if (node_at(graph_, writer).op->view) continue;
+      for (const int32_t reader : readers_[static_cast<size_t>(id)])
+        if (reader != writer && node_at(graph_, reader).wave >= node_at(graph_, writer).wave) return false;
     }
-  check(graph.arena_bytes >= graph.live_bytes, pass, "live", "the arena is smaller than the largest live set");
+    return true;
+  }
+
+  void largest_live_set() const {
+    std::vector<int64_t> live(1, 0);
+    for (const Block& block : blocks_) {
+      if (block.value != kNoValue && graph_.value(block.value).alias != kNoValue) continue;
+      int32_t last = block.last;
+      for (const Block& other : blocks_)
+        if (block.value != kNoValue && other.value != kNoValue && root(graph_, other.value) == block.value)
+          last = std::max(last, other.last);
+      live.resize(std::max(live.size(), static_cast<size_t>(last) + 1), 0);
+      for (int32_t wave = block.first; wave <= last; ++wave) live[static_cast<size_t>(wave)] += block.bytes;
+    }
+    const int64_t largest = *std::max_element(live.begin(), live.end());
+    check(graph_.live_bytes == largest && graph_.arena_bytes >= largest, kPass, "live",
+          cat("the largest live set has ", largest, " bytes, recorded is ", graph_.live_bytes, ", the arena has ",
+              graph_.arena_bytes));
+  }
+
+  static constexpr const char* kPass = "memory";
+  const Graph& graph_;
+  const PlanRequest& request_;
+  std::vector<std::vector<int32_t>> readers_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+void verify_memory(const Graph& graph, const PlanRequest& request) {
+  verify_structure(graph, "memory", Sorted::by_wave);
+  verify_types(graph, "memory");
+  Verifier(graph, request).run();
 }
 
 }  // namespace brisk::passes

@@ -74,46 +74,62 @@ Graph schedule(Graph graph, const PlanRequest&) {
   return graph;
 }
 
+namespace {
+
+/// No node of a wave writes memory that another one of it reads or writes.
+void verify_effects(const Graph& graph, const char* pass) {
+  std::map<std::pair<Place, int32_t>, std::vector<int32_t>> readers, writers;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : graph.nodes[i].inputs)
+      if (persistent(graph.value(id)))
+        readers[{graph.value(id).place, graph.value(id).slot}].push_back(static_cast<int32_t>(i));
+    for (const ValueId id : graph.nodes[i].outputs)
+      if (persistent(graph.value(id)))
+        writers[{graph.value(id).place, graph.value(id).slot}].push_back(static_cast<int32_t>(i));
+  }
+  for (const auto& [memory, list] : writers) {
+    std::vector<int32_t> users = readers[memory];
+    users.insert(users.end(), list.begin(), list.end());
+    for (const int32_t writer : list)
+      for (const int32_t other : users)
+        check(other == writer || node_at(graph, other).wave != node_at(graph, writer).wave, pass, "overwrite",
+              cat(graph::label(node_at(graph, writer)), " overwrites ", graph::name(memory.first), " while ",
+                  graph::label(node_at(graph, other)), " uses it"));
+  }
+}
+
+}  // namespace
+
 void verify_schedule(const Graph& graph, const PlanRequest&) {
   const char* pass = "schedule";
-  std::map<std::pair<Place, int32_t>, std::pair<int32_t, std::string>> readers;
-  int32_t wave = 0;
+  verify_structure(graph, pass, Sorted::by_wave);
+  int32_t wave = -1;
   int stage = 0;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const std::string at = graph::label(node);
     check(node.wave >= 0, pass, "wave", cat(at, " has none"));
     check(node.wave >= wave, pass, "sorted", cat(at, " of wave ", node.wave, " comes after wave ", wave));
+    check(node.wave <= wave + 1, pass, "gap", cat("nothing happens between wave ", wave, " and ", at));
     check(barrier_class(node.stage) >= stage, pass, "stages",
           cat(at, " of stage ", graph::name(node.stage), " comes too late"));
-    check(barrier_class(node.stage) == stage || node.wave > wave || i == 0, pass, "boundary",
+    check(barrier_class(node.stage) == stage || node.wave > wave, pass, "boundary",
           cat(at, " shares a wave with an earlier stage"));
+    if (i > 0 && node.group >= 0 && graph.nodes[i - 1].group == node.group)
+      check(node.wave == wave, pass, "group", cat(at, " is of another wave than its group"));
     wave = node.wave;
     stage = barrier_class(node.stage);
     for (const ValueId id : node.inputs) {
       const int32_t from = graph.value(id).producer;
       if (from < 0) continue;
       const Node& producer = node_at(graph, from);
-      check(static_cast<size_t>(from) < i, pass, "order", cat(at, " comes before ", graph::label(producer)));
       const bool together = node.group >= 0 && node.group == producer.group;
       check(together ? producer.wave == node.wave : producer.wave < node.wave, pass, "dependency",
             cat(at, " and ", graph::label(producer), ", which it reads, are of wave ", node.wave));
     }
-    for (const ValueId id : node.inputs)
-      if (persistent(graph.value(id))) {
-        auto& reader = readers[{graph.value(id).place, graph.value(id).slot}];
-        if (node.wave >= reader.first) reader = {node.wave, at};
-      }
-    for (const ValueId id : node.outputs) {
-      const graph::Value& value = graph.value(id);
-      const auto reader = readers.find({value.place, value.slot});
-      if (!persistent(value) || reader == readers.end()) continue;
-      check(reader->second.first < node.wave || reader->second.second == at, pass, "overwrite",
-            cat(at, " overwrites ", graph::name(value.place), " while ", reader->second.second, " reads it"));
-    }
-    if (i > 0 && node.group >= 0 && graph.nodes[i - 1].group == node.group)
-      check(graph.nodes[i - 1].wave == node.wave, pass, "group", cat(at, " is of another wave than its group"));
   }
+  verify_effects(graph, pass);
+  verify_types(graph, pass);
 }
 
 }  // namespace brisk::passes

@@ -42,29 +42,42 @@ Graph select(Graph graph, const PlanRequest& request) {
   return graph;
 }
 
+namespace {
+
+/// What the members of one group have in common: one kernel, which has the last member's workspace.
+void verify_members(const char* pass, const Node& node, const Node& next) {
+  if (node.group < 0 || node.group != next.group) return;
+  check(node.implementation == next.implementation, pass, "group", cat(graph::label(node), " differs from its group"));
+  check(node.workspace_bytes == 0, pass, "shared workspace",
+        cat(graph::label(node), " has a workspace apart from its group's"));
+}
+
+}  // namespace
+
 void verify_select(const Graph& graph, const PlanRequest& request) {
   const char* pass = "select";
   verify_structure(graph, pass);
-  verify_types(graph, pass);
   check(request.target != nullptr, pass, "target", "there is no target");
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    check(!node.implementation.empty(), pass, "implementation", cat(graph::label(node), " has none"));
+    const std::string at = graph::label(node);
+    check(!node.implementation.empty(), pass, "implementation", cat(at, " has none"));
     check(node.workspace_bytes >= 0 && node.workspace_bytes % 64 == 0, pass, "workspace",
-          cat(graph::label(node), " has ", node.workspace_bytes, " bytes"));
-    if (i > 0 && node.group >= 0 && graph.nodes[i - 1].group == node.group)
-      check(node.implementation == graph.nodes[i - 1].implementation, pass, "group",
-            cat(graph::label(node), " differs from its group"));
-    for (const graph::ValueId id : node.outputs)
-      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
-            cat(graph::label(node), " makes a value of another layout than its readers expect"));
-    for (const graph::ValueId id : node.inputs)
-      check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
-            cat(graph::label(node), " reads a value of another layout"));
+          cat(at, " has ", node.workspace_bytes, " bytes"));
+    for (const std::string& reason : node.declined)
+      check(reason.find(": ") != std::string::npos &&
+                reason.compare(0, node.implementation.size() + 2, node.implementation + ": ") != 0,
+            pass, "reasons", cat(at, " declined \"", reason, "\""));
+    if (i + 1 < graph.nodes.size()) verify_members(pass, node, graph.nodes[i + 1]);
+    for (const auto* list : {&node.inputs, &node.outputs})
+      for (const graph::ValueId id : *list)
+        check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
+              cat(at, " refers to a value of another layout than its kind has"));
     if (node.op->view)
       check(graph.value(node.inputs[0]).layout == graph.value(node.outputs[0]).layout, pass, "view",
-            cat(graph::label(node), " would change the layout"));
+            cat(at, " would change the layout"));
   }
+  verify_types(graph, pass);
 }
 
 }  // namespace brisk::passes

@@ -1,6 +1,8 @@
 // update: appends what closes a micro-batch (running statistics) and a window (one walk of the optimizer over all
 // trained parameters, gated by the finiteness of their gradients).
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "passes/common.h"
@@ -22,13 +24,18 @@ ValueId find_value(Graph& graph, Place place, int32_t slot) {
   return graph.add_value({DType::f32, 0, graph.parameters[static_cast<size_t>(slot)].shape}, place, slot);
 }
 
+/// A layer that is called twice commits twice, one after the other.
 void commit_statistics(Graph& graph) {
   const size_t count = graph.nodes.size();
+  std::map<ValueId, ValueId> latest;
+  const auto running = [&](ValueId id) { return latest.count(id) ? latest[id] : id; };
   for (size_t i = 0; i < count; ++i) {
     const Node node = graph.nodes[i];
     if (!is(node, "batch_norm")) continue;
-    graph.add_node("batch_norm_commit", {node.outputs[1], node.outputs[3], node.inputs[3], node.inputs[4]},
-                   {{"momentum", node.attributes.real("momentum")}}, node.name, node.where, Stage::commit);
+    const int32_t made = graph.add_node(
+        "batch_norm_commit", {node.outputs[1], node.outputs[3], running(node.inputs[3]), running(node.inputs[4])},
+        {{"momentum", node.attributes.real("momentum")}}, node.name, node.where, Stage::commit);
+    for (size_t k = 0; k < 2; ++k) latest[node.inputs[k + 3]] = node_at(graph, made).outputs[k];
   }
 }
 
@@ -82,48 +89,81 @@ Graph update(Graph graph, const PlanRequest& request) {
   return graph;
 }
 
+namespace {
+
+bool is_walk(const Node& node) { return is(node, "sgd_walk") || is(node, "adam_walk"); }
+
+/// Where a walk's operands of each parameter begin, and how many there are.
+struct WalkForm {
+  size_t first;
+  size_t stride;
+};
+WalkForm form_of(const Node& node) {
+  if (is(node, "adam_walk")) return {5, 4};
+  return {4, node.attributes.real("momentum") != 0 ? size_t{3} : size_t{2}};
+}
+
+void verify_walk(const Graph& graph, const char* pass, const Node& node, const Optimizer& optimizer) {
+  const std::string at = graph::label(node);
+  const bool adam = is(node, "adam_walk");
+  check(adam == (optimizer.kind == Optimizer::Kind::adam), pass, "optimizer", cat(at, " is not what was asked for"));
+  for (const char* list : {"weight_decay", "rate_scale"})
+    for (const double value : node.attributes.reals(list))
+      check(std::isfinite(value) && value >= 0, pass, "rules", cat(at, " has ", list, " = ", value));
+  const std::vector<const char*> names = adam ? std::vector<const char*>{"rate", "ratio", "bias1", "bias2"}
+                                              : std::vector<const char*>{"rate", "ratio", "first"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    const graph::Value& value = graph.value(node.inputs[i]);
+    check(value.place == Place::scalar && graph.scalars[static_cast<size_t>(value.slot)] == names[i], pass, "scalars",
+          cat(at, " does not read ", names[i], " as its input ", i));
+  }
+  const auto [first, stride] = form_of(node);
+  constexpr Place kPlaces[] = {Place::parameter, Place::gradient, Place::moment1, Place::moment2};
+  for (size_t i = first; i < node.inputs.size(); ++i) {
+    const graph::Value& value = graph.value(node.inputs[i]);
+    const graph::Value& parameter = graph.value(node.inputs[i - (i - first) % stride]);
+    check(value.place == kPlaces[(i - first) % stride] && value.slot == parameter.slot, pass, "pairs",
+          cat(at, " mixes the operands of two parameters"));
+  }
+}
+
+}  // namespace
+
 void verify_update(const Graph& graph, const PlanRequest& request) {
   const char* pass = "update";
   verify_structure(graph, pass);
-  verify_types(graph, pass);
   std::set<int32_t> gradients, updated, committed;
   int walks = 0, stats = 0;
   for (const Node& node : graph.nodes) {
-    const bool walk = is(node, "sgd_walk") || is(node, "adam_walk");
+    const std::string at = graph::label(node);
+    const bool walk = is_walk(node), commit = is(node, "batch_norm_commit");
+    const Stage stage = walk || is(node, "gradient_stats") ? Stage::update : commit ? Stage::commit : node.stage;
+    check(node.stage == stage && (walk || commit || is(node, "gradient_stats") || node.stage <= Stage::backward), pass,
+          "stage", cat(at, " is of the ", graph::name(node.stage), " stage"));
+    walks += walk;
     if (walk) {
-      ++walks;
-      check(node.stage == Stage::update, pass, "stage", cat(graph::label(node), " is not of the update stage"));
-      check(stats == 1, pass, "guard", cat(graph::label(node), " is not preceded by the gradients' statistics"));
-      for (const char* list : {"weight_decay", "rate_scale"})
-        for (const double value : node.attributes.reals(list))
-          check(std::isfinite(value) && value >= 0, pass, "rules", cat(list, " = ", value));
-      check(walk == is(node, request.optimizer.kind == Optimizer::Kind::adam ? "adam_walk" : "sgd_walk"), pass,
-            "optimizer", cat(graph::label(node), " is not what was asked for"));
+      check(stats == 1, pass, "guard", cat(at, " is not preceded by the gradients' statistics"));
+      verify_walk(graph, pass, node, request.optimizer);
     }
     if (is(node, "gradient_stats")) {
       ++stats;
-      check(node.stage == Stage::update, pass, "stage", cat(graph::label(node), " is not of the update stage"));
       std::set<int32_t> read;
       for (size_t i = 1; i < node.inputs.size(); ++i) read.insert(graph.value(node.inputs[i]).slot);
       check(read == gradients, pass, "guard", "the statistics do not cover all gradients");
     }
-    if (is(node, "batch_norm_commit"))
-      check(node.stage == Stage::commit, pass, "stage", cat(graph::label(node), " is not of the commit stage"));
     for (const ValueId id : node.outputs) {
       const graph::Value& value = graph.value(id);
       if (value.place == Place::gradient) gradients.insert(value.slot);
       if (value.place == Place::parameter) {
-        check(walk, pass, "writer", cat(graph::label(node), " writes a parameter"));
+        check(walk, pass, "writer", cat(at, " writes a parameter"));
         check(updated.insert(value.slot).second, pass, "once",
               cat(graph.parameters[static_cast<size_t>(value.slot)].name, " is updated twice"));
       }
       if (value.place == Place::buffer) committed.insert(value.slot);
     }
   }
-  if (graph.phase != graph::Phase::train) {
-    check(walks == 0 && committed.empty(), pass, "evaluation", "an evaluation graph changes parameters or buffers");
-    return;
-  }
+  verify_types(graph, pass);
+  if (graph.phase != graph::Phase::train) return;
   check(walks == (gradients.empty() ? 0 : 1), pass, "walk", cat("there are ", walks, " optimizer walks"));
   check(updated == gradients, pass, "complete", "the walk does not update exactly the parameters that have a gradient");
   for (const Node& node : graph.nodes)
