@@ -9,14 +9,16 @@ int main(int argc, char** argv) {
   CLI::App app("Trains neural networks, measures training steps, shows plans.");
   app.name("brisk");
   app.set_version_flag("--version", BRISK_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is refused below, so that an unknown one is named by the parser
   brisk::cli::Outcome outcome;
   brisk::cli::add_bench(app, outcome);
   brisk::cli::add_plan(app, outcome);
   brisk::cli::add_train(app, outcome);
   try {
     app.parse(argc, argv);
-    return outcome.code;
+    if (!app.get_subcommands().empty()) return outcome.code;
+    std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan or train; see brisk --help\n");
+    return 2;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const brisk::Error& error) {

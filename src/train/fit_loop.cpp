@@ -138,6 +138,7 @@ FitResult FitLoop::run() {
   try {
     train();
     close_window();
+    read();
     if (report_totals_.samples > 0) report();
     const bool evaluated = evaluated_updates_ == parts_.state->clock.updates;
     if (parts_.validation != nullptr && !evaluated) evaluate();

@@ -93,7 +93,7 @@ def wrong_use():
     expect_refused(["bench", "lenet", "--unknown"], "--unknown")
     expect_refused(["plan", "lenet", "--dump", "nonsense"], "nonsense", "trace")
     expect_refused(["plan", "lenet", "--dot", "--json"], "--")
-    expect_refused(["train", "lenet", "--learning-rate", "nan", "--data", "digits"], "learning_rate")
+    expect_refused(["train", "lenet", "--learning-rate", "nan", "--data", "digits"], "nan")
     expect_refused(["train", "lenet", "--epochs", 0, "--data", "digits"], "duration")
     expect_refused(["train", "lenet", "--svg"], "--run-folder")
     missing = run("train", "lenet", "--data", os.path.join("no", "such", "folder"))

@@ -228,6 +228,21 @@ TEST(Trainer, ReportsAreMeansSinceTheLastOne) {
   EXPECT_NEAR(result.train.loss, 0.5 * 140 / 7, 1e-5);
 }
 
+TEST(Trainer, TheEndIsReportedInsideAnEpochToo) {
+  Model model = weight_model();
+  Trainer trainer(model, half_square, sgd({.learning_rate = 0}), {.batch = 2});
+  std::vector<UpdateReport> reports;
+  trainer.on_report([&](const UpdateReport& report) { reports.push_back(report); });
+  FitOptions options = quiet(2_updates);
+  options.log_every = 100_updates;
+  options.shuffle = false;
+  const FitResult result = trainer.fit(counting(7), options);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_NEAR(reports[0].loss, 0.5 * (1 + 4 + 9 + 16) / 4, 1e-5);
+  EXPECT_EQ(reports[0].clock.updates, 2);
+  EXPECT_EQ(result.train.samples, 4);
+}
+
 TEST(Trainer, EventsOfARun) {
   const TemporaryFolder folder;
   Model model([](Var x) { return linear(x, 2); }, {3});
