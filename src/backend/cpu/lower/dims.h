@@ -13,8 +13,9 @@ inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Rows (when batched), then the shape: what lies in one sample.
 inline std::vector<int64_t> sample_dims(const graph::ValueType& type) {
   std::vector<int64_t> dims;
+  dims.reserve(Shape::kMaximumRank + 1);
   if (type.batched()) dims.push_back(type.rows);
-  dims.insert(dims.end(), type.shape.begin(), type.shape.end());
+  for (const int64_t size : type.shape) dims.push_back(size);
   return dims;
 }
 
