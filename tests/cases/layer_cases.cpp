@@ -177,6 +177,7 @@ std::vector<OpCase> channel_cases() {
     rows.push_back({"bias_add_" + name, "bias_add", {}, {in(type), in(p({type.shape[0]}))}, batches, {1e-7}});
     rows.push_back({"channel_sum_" + name, "channel_sum", {}, {in(type)}, batches, kSum});
   }
+  rows.push_back({"channel_sum_of_equals", "channel_sum", {}, {in(b({2, 32, 32}), constant(0.1))}, {67}, kSum});
   return rows;
 }
 

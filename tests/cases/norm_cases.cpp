@@ -74,6 +74,24 @@ std::vector<OpCase> batch_norm_cases() {
                   {4, 17, 33},
                   {2e-5, Measure::output, 1e-12},
                   false});
+  // A long sum of equal numbers has rounding errors of one sign.
+  rows.push_back({"batch_norm_constant_images",
+                  "batch_norm",
+                  {{"activation", std::string("none")}, {"epsilon", 1e-5}, {"momentum", 0.1}},
+                  {in(b({1, 32, 32}), constant(0.1)), in(p({1}), constant(1)), in(p({1}), constant(0)),
+                   at(Place::buffer, 0, p({1})), at(Place::buffer, 1, p({1}), uniform(0.5, 2))},
+                  {67},
+                  {1e-5, Measure::output, 1e-4},
+                  false});
+  // One value a channel: nothing is left of it but the shift, and no statistic is NaN.
+  rows.push_back({"batch_norm_one_value",
+                  "batch_norm",
+                  {{"activation", std::string("none")}, {"epsilon", 1e-5}, {"momentum", 0.1}},
+                  {in(b({3})), in(p({3}), uniform(0.5, 2)), in(p({3})), at(Place::buffer, 0, p({3})),
+                   at(Place::buffer, 1, p({3}), uniform(0.5, 2))},
+                  {1},
+                  {2e-6, Measure::output},
+                  false});
   return rows;
 }
 

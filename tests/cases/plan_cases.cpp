@@ -103,6 +103,8 @@ std::vector<OpCase> gradient_cases() {
   stats("zero", 1, {{{67}, constant(0)}});
   stats("large", 1, {{{100}, constant(1e20)}});
   stats("squares_overflow", 1, {{{128}, constant(1e19)}});
+  stats("clipped", 1e-21, {{{100}, constant(1e20)}});
+  stats("large_and_small", 1, {{{2}, values({1e20, 1})}, {{67}, uniform()}});
   stats("tiny", 1, {{{128}, constant(1e-25)}});
   stats("infinite", 1, {{{67}, uniform()}, {{2}, values({kInf, 1})}});
   stats("nan", 1, {{{2}, values({kNaN, 1})}, {{67}, values({1, -kInf})}});

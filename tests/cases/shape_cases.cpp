@@ -46,6 +46,20 @@ std::vector<OpCase> reduce_cases() {
       }
     }
   }
+  for (const std::string op : {"reduce_sum", "reduce_mean"}) {
+    rows.push_back({op + "_of_equals",
+                    op,
+                    {{"axes", Axes{0, 1}}, {"keep", false}},
+                    {in(b({131, 131}), constant(0.1))},
+                    {3},
+                    kSum});
+    rows.push_back({op + "_of_equals_no_batch",
+                    op,
+                    {{"axes", Axes{0, 1}}, {"keep", false}},
+                    {in(p({131, 1031}), constant(0.1))},
+                    {1},
+                    kSum});
+  }
   return rows;
 }
 
@@ -139,6 +153,7 @@ std::vector<OpCase> batch_sum_cases() {
                                                                              {"large_batch", b({2}), {300, 1037}}}) {
     rows.push_back({"batch_sum_" + name, "batch_sum", {}, {in(type)}, batches, kSum});
   }
+  rows.push_back({"batch_sum_of_equals", "batch_sum", {}, {in(b({3}), constant(0.1))}, {20011}, kSum});
   return rows;
 }
 

@@ -1,6 +1,9 @@
 // Sums per channel (the gradient of a bias), and a bias added.
+#include <algorithm>
+
 #include "backend/cpu/kernels/linear.h"
 #include "backend/cpu/kernels/range.h"
+#include "backend/cpu/kernels/sums.h"
 #include "backend/cpu/kernels/vector.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -18,6 +21,28 @@ BRISK_INLINE Vec sum_run(const float* from, int64_t count, Mask mask) {
   return (chain[0] + chain[2]) + (chain[1] + chain[3]);
 }
 
+/// Sum of a channel over some images, a lane a sample. Runs of a few hundred vectors are summed apart.
+BRISK_INLINE Vec sum_images(const ChannelSum& p, const float* x, int64_t channel, Range images) {
+  constexpr int64_t kRun = 256;
+  const int64_t images_per_run = std::max<int64_t>(1, kRun / p.inner);
+  RunningSum total;
+  for (int64_t first = images.first; first < images.last; first += images_per_run) {
+    Vec run = zero();
+    for (int64_t i = first; i < std::min(images.last, first + images_per_run); ++i) {
+      const Mask mask = first_lanes(valid_count(p.samples, p.images_per_block, i));
+      const float* from = x + (i * p.channels + channel) * p.inner * kLanes;
+      for (int64_t at = 0; at < p.inner; at += kRun) {
+        run += sum_run(from + at * kLanes, std::min(kRun, p.inner - at), mask);
+        if (p.inner <= kRun) continue;
+        total.add(run);
+        run = zero();
+      }
+    }
+    total.add(run);
+  }
+  return total.sum;
+}
+
 BRISK_INLINE void put(float* to, float total, bool add) { *to = add ? *to + total : total; }
 
 }  // namespace
@@ -32,12 +57,7 @@ void channel_sum(const void* parameters, const Operands& operands, int64_t first
     const Range images = piece(p.images, p.slices, slice);
     const Range channels = stretch(p.channels, p.channels_per_unit, unit % p.channel_units);
     for (int64_t c = channels.first; c < channels.last; ++c) {
-      Vec total = zero();
-      for (int64_t i = images.first; i < images.last; ++i) {
-        const Mask mask = first_lanes(valid_count(p.samples, p.images_per_block, i));
-        total += sum_run(operands.input<float>(0) + (i * p.channels + c) * p.inner * kLanes, p.inner, mask);
-      }
-      put(out + slice * p.channels + c, sum(total), add);
+      put(out + slice * p.channels + c, sum(sum_images(p, operands.input<float>(0), c, images)), add);
     }
   }
 }

@@ -34,14 +34,15 @@ Vec sum_reduced(const Reduction& r, const float* x) {
   const int64_t inner = r.reduced.back(), stride = r.reduced_strides.back();
   int64_t outer = 1;
   for (size_t i = 0; i + 1 < r.reduced.size(); ++i) outer *= r.reduced[i];
-  Vec total = zero();
+  RunningSum total;
   for (int64_t o = 0; o < outer; ++o) {
     const float* line = x + offset_of(o * inner, r.reduced, r.reduced_strides) * (kBatched ? kLanes : 1);
     for (int64_t i = 0; i < inner; i += kRun) {
-      total += sum_of(std::min(kRun, inner - i), [&](int64_t k) { return element<kBatched>(line, (i + k) * stride); });
+      total.add(
+          sum_of(std::min(kRun, inner - i), [&](int64_t k) { return element<kBatched>(line, (i + k) * stride); }));
     }
   }
-  return total;
+  return total.sum;
 }
 
 template <bool kBatched>

@@ -16,6 +16,17 @@ BRISK_INLINE double sum_double(Vec a) {
   return (part[0] + part[2]) + (part[1] + part[3]);
 }
 
+/// A sum that carries along what its roundings lost (Kahan, 1965), so that its error does not grow with the count.
+struct RunningSum {
+  Vec sum = zero(), lost = zero();
+  BRISK_INLINE void add(Vec term) {
+    const Vec corrected = term - lost;
+    const Vec next = sum + corrected;
+    lost = (next - sum) - corrected;
+    sum = next;
+  }
+};
+
 struct TwoSums {
   Vec first, second;
 };
