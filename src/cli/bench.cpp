@@ -158,7 +158,7 @@ void add_bench(CLI::App& app, Outcome&) {
       "memory, the loss read once at the end. first_step_ms: from the start of the process by the kernel's clock, at "
       "most "
       "10 ms too large. allocations_*: of all threads, a step; external: oneDNN's own.");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, true);
   command->add_option("--batch", options->batch, "samples a step")->capture_default_str();
   command->add_option("--precision", options->precision, "f32")->capture_default_str();
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();

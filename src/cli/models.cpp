@@ -70,8 +70,8 @@ NamedModel resnet8(const ModelChoice& choice) {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelChoice& choice) {
-  command.add_option("MODEL", choice.name, "lenet, mlp or resnet8")->required();
+void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
+  command.add_option("MODEL", choice.name, "lenet, mlp or resnet8")->required(required);
   command
       .add_option("--channels", choice.channels,
                   "widths, separated by commas: two for lenet, any for mlp, one for resnet8")

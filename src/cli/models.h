@@ -27,7 +27,7 @@ struct NamedModel {
 };
 
 /// Adds the positional MODEL and the options of its variants.
-void add_model_options(CLI::App& command, ModelChoice& choice);
+void add_model_options(CLI::App& command, ModelChoice& choice, bool required);
 
 /// Throws Error [option] that lists the names, or says which variants the model has.
 NamedModel find_model(const ModelChoice& choice);

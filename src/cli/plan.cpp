@@ -84,7 +84,7 @@ void add_plan(CLI::App& app, Outcome&) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App* const command = app.add_subcommand(
       "plan", "Shows the plan of a training step: each kernel, why others were declined, exact bytes.");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, true);
   command->add_option("--batch", options->batch, "samples a step")->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "sgd, adam or adamw")->capture_default_str();
   command->add_option("--precision", options->precision, "f32")->capture_default_str();

@@ -109,7 +109,7 @@ void add_data_options(CLI::App& command, TrainOptions& options) {
 void add_train(CLI::App& app, Outcome& outcome) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* const command = app.add_subcommand("train", "Trains a network on images of ten classes.");
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->model, false);
   add_data_options(*command, *options);
   command->add_option("--accumulate", options->accumulate, "micro-batches an update")->capture_default_str();
   command->add_option("--batch", options->batch, "samples a micro-batch")->capture_default_str();

@@ -247,7 +247,8 @@ void FitLoop::close_window() {
 }
 
 void FitLoop::after_update() {
-  if (log_trigger_.due(parts_.state->clock)) report();
+  const bool ends = !(parts_.state->position < horizon_.end);
+  if (log_trigger_.due(parts_.state->clock) || ends) report();
   if (evaluate_trigger_.due(parts_.state->clock) && parts_.validation != nullptr) evaluate();
 }
 

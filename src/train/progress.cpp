@@ -55,9 +55,10 @@ std::string bar_text(const ProgressState& state, int columns) {
   const double fraction = std::clamp(state.fraction, 0.0, 1.0);
   char percent[16];
   std::snprintf(percent, sizeof(percent), "%3d %%", static_cast<int>(fraction * 100));
-  std::string tail = percent + rate_text(state.samples_per_s);
-  if (!state.values.empty()) tail += ", " + state.values;
+  std::string tail = percent;
   if (state.fraction > 0) tail += cat(", ", time_text(state.seconds_left), " left");
+  tail += rate_text(state.samples_per_s);
+  if (!state.values.empty()) tail += ", " + state.values;
   const int room = columns - 1 - static_cast<int>(head.size() + tail.size()) - 3;
   const int width = std::clamp(room, 5, 30);
   const int full = static_cast<int>(fraction * width);

@@ -19,7 +19,7 @@ struct ProgressState {
   std::string values{};  ///< "loss 0.412, accuracy 0.853"; empty before the first report
 };
 
-/// "epoch 2 of 5 [#####...............]  26 %, 12,340 samples/s, loss 0.4123, 0:42 left", at most `columns` wide.
+/// "epoch 2 of 5 [#####...............]  26 %, 0:42 left, 12,340 samples/s, loss 0.4123", at most `columns` wide.
 std::string bar_text(const ProgressState& state, int columns);
 /// "epoch 1.20, 1,500 updates: loss 0.4123, accuracy 0.853; rate 0.001, 12,340 samples/s, 0:42 left"
 std::string report_text(const ProgressState& state, double learning_rate);
