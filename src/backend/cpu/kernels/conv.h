@@ -2,6 +2,8 @@
 // canonical order O,H,W,I. conv_taps makes outputs from inputs (forward) or input gradients from output gradients: both
 // are sums over the taps that a pixel has, written down by the lowering as rows, column tiles and channel tiles.
 // Weight gradients are sums over pixels and samples: slices of the batch are summed apart, then added in a fixed tree.
+// A batch of at most half the lanes is made compact first: its pixels lie side by side in a vector, [pixels][group], so
+// that no lane idles; that needs a horizontal stride of 1.
 #pragma once
 
 #include <vector>
@@ -33,14 +35,17 @@ struct ColumnPart {
 
 struct ColumnTile {
   int64_t y = 0;
-  int32_t pixels = 0;
+  int32_t pixels = 0;  ///< vectors: pixels, or compact pixels side by side
   int32_t first_part = 0, parts = 0;
+  int32_t width = 0;  ///< pixels, where they are compact
 };
 
 /// A unit: a band of rows of one image, for a part of the channel tiles.
 struct ConvTaps {
   TapStrides strides;
-  int64_t x_image = 0, y_image = 0;
+  int64_t x_image = 0, y_image = 0, y_plane = 0;
+  int64_t group = 0;        ///< of compact pixels; 0: pixels are vectors of samples
+  int64_t compact_at = -1;  ///< compact input in the workspace
   std::vector<ChannelTile> tiles;
   std::vector<RowTaps> rows;
   std::vector<ColumnTile> columns;
@@ -49,6 +54,18 @@ struct ConvTaps {
   int64_t packed_at = -1;  ///< weights lie in the workspace; -1: input 1
   bool bias = false;       ///< input 2
   Activation activation = Activation::none;
+};
+
+/// Images of a small batch as [image][channel][rows][pitch][group], with zeros around them and in the group's unused
+/// samples. A unit: a channel of an image.
+struct CompactImages {
+  int64_t input = 0;  ///< operand
+  int64_t samples = 0, group = 0;
+  int64_t planes = 0, height = 0, width = 0;
+  int64_t top = 0, rows = 0;    ///< zero rows above, all rows
+  int64_t lead = 0, pitch = 0;  ///< zero pixels at the left, all pixels of a row
+  int64_t at = 0;               ///< workspace
+  int64_t plane() const { return rows * pitch * group; }
 };
 
 /// Weights of each tile as [input channels][taps][packed], so that a walk reads them in order. A unit: a tile.
@@ -67,8 +84,10 @@ struct WeightGradient {
   int64_t samples = 0, images_per_block = 1, images = 0;
   int64_t height = 0, width = 0, out_height = 0, out_width = 0;
   int64_t stride[2] = {1, 1}, padding[2] = {0, 0};
-  int64_t channels = 0, taps = 0;  ///< input channels of a group; taps of a kernel
-  int64_t x_image = 0, x_channel = 0, y_image = 0, y_channel = 0;
+  int64_t channels = 0, taps = 0;                              ///< input channels of a group; taps of a kernel
+  int64_t x_image = 0, x_channel = 0, x_row = 0, x_pixel = 0;  ///< steps of an output row and pixel
+  int64_t y_image = 0, y_channel = 0, y_row = 0;
+  int64_t compact_x_at = -1, compact_y_at = -1;  ///< both compact in the workspace, pixels counted in vectors
   std::vector<ChannelTile> tiles;
   int64_t visit_images = 1, visit_rows = 1, visit_columns = 1;
   int64_t image_visits = 1, row_visits = 1, column_visits = 1;
@@ -82,6 +101,7 @@ struct WeightGradient {
 };
 
 BRISK_DECLARE_PHASE(pack_weights)
+BRISK_DECLARE_PHASE(compact_images)
 BRISK_DECLARE_PHASE(conv_taps)
 BRISK_DECLARE_PHASE(conv_weight_gradient)
 BRISK_DECLARE_PHASE(add_weight_slices)  // a unit: an output channel

@@ -114,14 +114,17 @@ void copy_patch(const WeightGradient& p, const VisitPlace& at, Range channels, c
 /// last block, whose last lanes hold no samples.
 void run_visit(const WeightGradient& p, const Operands& operands, const VisitPlace& at, bool masked, Range tiles,
                Range channels, float* partial) {
-  const float* x = operands.input<float>(0);
-  const float* dy = operands.input<float>(1);
+  const bool compact = p.compact_x_at >= 0;
+  const float* x =
+      compact ? reinterpret_cast<const float*>(operands.workspace + p.compact_x_at) : operands.input<float>(0);
+  const float* dy =
+      compact ? reinterpret_cast<const float*>(operands.workspace + p.compact_y_at) : operands.input<float>(1);
   Visit v;
   v.images = at.images.size(), v.rows = at.rows.size(), v.columns = at.columns.size();
   v.mask = first_lanes(p.samples % kLanes);
-  v.y_image = p.y_image, v.y_row = p.out_width * kLanes, v.y_channel = p.y_channel;
-  v.x_pixel = p.stride[1] * kLanes;
-  v.x_row = p.stride[0] * (p.padded ? p.patch_width : p.width) * kLanes;
+  v.y_image = p.y_image, v.y_row = p.y_row, v.y_channel = p.y_channel;
+  v.x_pixel = p.x_pixel;
+  v.x_row = p.padded ? p.stride[0] * p.patch_width * kLanes : p.x_row;
   v.x_image = p.padded ? channels.size() * p.patch_height * p.patch_width * kLanes : p.x_image;
   v.partial_channel = p.channels * p.taps;
   const int64_t items = channels.size() * p.taps, item_tiles = (items + kItems - 1) / kItems;
@@ -164,7 +167,7 @@ void conv_weight_gradient(const void* parameters, const Operands& operands, int6
   const auto& p = *static_cast<const WeightGradient*>(parameters);
   const auto out_channels = p.tiles.back().first + p.tiles.back().count;
   const int64_t visits = p.image_visits * p.row_visits * p.column_visits;
-  const int64_t full_images = p.samples / kLanes * p.images_per_block;
+  const int64_t full_images = p.compact_x_at >= 0 ? p.images : p.samples / kLanes * p.images_per_block;
   for (int64_t unit = first; unit < last; ++unit) {
     const int64_t chunk = unit % p.chunks, part = unit / p.chunks % p.tile_parts;
     const int64_t slice = unit / p.chunks / p.tile_parts;
@@ -197,16 +200,21 @@ void add_weight_slices(const void* parameters, const Operands& operands, int64_t
   const bool add = p.accumulates && operands.run->accumulate;
   const auto* partial = reinterpret_cast<const float*>(operands.workspace + p.partial_at);
   for (int64_t o = first; o < last; ++o) {
-    float* out = operands.output<float>(0) + o * count;
-    int64_t channel = 0, tap = 0;
-    for (int64_t e = 0; e < count; e += kLanes) {
-      const Mask mask = first_lanes(count - e);
-      alignas(64) float total[kLanes];
-      store(total, tree_sum(partial + o * count + e, out_channels * count, p.slices, mask));
-      for (int64_t i = e; i < count && i < e + kLanes; ++i) {
-        float& to = out[tap * p.channels + channel];
-        to = add ? to + total[i - e] : total[i - e];
-        if (++tap == p.taps) tap = 0, ++channel;
+    const float* total = partial + o * count;
+    if (p.slices > 1) {
+      auto* sums = reinterpret_cast<float*>(operands.scratch);
+      for (int64_t e = 0; e < count; e += kLanes) {
+        const Mask mask = first_lanes(count - e);
+        store(sums + e, tree_sum(total + e, out_channels * count, p.slices, mask), mask);
+      }
+      total = sums;
+    }
+    // From [channels][taps] to canonical order.
+    float* to = operands.output<float>(0) + o * count;
+    for (int64_t k = 0; k < p.taps; ++k) {
+      for (int64_t c = 0; c < p.channels; ++c, ++to) {
+        const float gradient = total[c * p.taps + k];
+        *to = add ? *to + gradient : gradient;
       }
     }
   }

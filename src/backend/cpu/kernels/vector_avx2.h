@@ -30,6 +30,23 @@ BRISK_INLINE Ints load_ints(const int32_t* from) {
 }
 BRISK_INLINE void store(int32_t* to, Ints a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), a.v); }
 BRISK_INLINE Vec set1(float value) { return {_mm256_set1_ps(value)}; }
+template <int kCount>
+BRISK_INLINE Vec repeat(const float* from) {
+  if constexpr (kCount == 1) return set1(*from);
+  if constexpr (kCount == 2) {
+    double two = 0;
+    __builtin_memcpy(&two, from, sizeof two);
+    return {_mm256_castpd_ps(_mm256_set1_pd(two))};
+  }
+  if constexpr (kCount == 4) return {_mm256_broadcast_ps(reinterpret_cast<const __m128*>(from))};
+}
+template <int kCount>
+BRISK_INLINE void store_low(float* to, Vec a) {
+  const __m128 low = _mm256_castps256_ps128(a.v);
+  if constexpr (kCount == 1) _mm_store_ss(to, low);
+  if constexpr (kCount == 2) _mm_storel_pi(reinterpret_cast<__m64*>(to), low);
+  if constexpr (kCount == 4) _mm_storeu_ps(to, low);
+}
 
 // Arithmetic.
 BRISK_INLINE Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.v, b.v)}; }

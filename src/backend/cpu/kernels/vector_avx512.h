@@ -32,6 +32,27 @@ BRISK_INLINE void store(float* to, Vec a, Mask mask) { _mm512_mask_storeu_ps(to,
 BRISK_INLINE Ints load_ints(const int32_t* from) { return {_mm512_loadu_si512(from)}; }
 BRISK_INLINE void store(int32_t* to, Ints a) { _mm512_storeu_si512(to, a.v); }
 BRISK_INLINE Vec set1(float value) { return {_mm512_set1_ps(value)}; }
+/// kCount floats of memory (1, 2, 4 or half of the lanes), over and over.
+template <int kCount>
+BRISK_INLINE Vec repeat(const float* from) {
+  if constexpr (kCount == 1) return set1(*from);
+  if constexpr (kCount == 2) {
+    double two = 0;
+    __builtin_memcpy(&two, from, sizeof two);
+    return {_mm512_castpd_ps(_mm512_set1_pd(two))};
+  }
+  if constexpr (kCount == 4) return {_mm512_broadcast_f32x4(_mm_loadu_ps(from))};
+  if constexpr (kCount == 8) return {_mm512_broadcast_f32x8(_mm256_loadu_ps(from))};
+}
+/// The first kCount lanes (1, 2, 4 or half of them).
+template <int kCount>
+BRISK_INLINE void store_low(float* to, Vec a) {
+  const __m128 low = _mm512_castps512_ps128(a.v);
+  if constexpr (kCount == 1) _mm_store_ss(to, low);
+  if constexpr (kCount == 2) _mm_storel_pi(reinterpret_cast<__m64*>(to), low);
+  if constexpr (kCount == 4) _mm_storeu_ps(to, low);
+  if constexpr (kCount == 8) _mm256_storeu_ps(to, _mm512_castps512_ps256(a.v));
+}
 
 // Arithmetic.
 BRISK_INLINE Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }

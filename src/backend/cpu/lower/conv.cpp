@@ -10,10 +10,11 @@
 namespace brisk::backend::cpu {
 namespace {
 
-constexpr int64_t kUnits = 16;             ///< enough for eight threads
-constexpr int64_t kMaximumSlices = 32;     ///< of a weight gradient
-constexpr int64_t kChunkItems = 64;        ///< input channels x taps of a weight gradient's chunk, about
-constexpr int64_t kVisitBytes = 24 << 10;  ///< of the output gradient's tile in a visit, about: half of the L1 cache
+constexpr int64_t kUnits = 16;                ///< enough for eight threads
+constexpr int64_t kMaximumSlices = 32;        ///< of a weight gradient
+constexpr int64_t kChunkItems = 64;           ///< input channels x taps of a weight gradient's chunk, about
+constexpr int64_t kUnpackedBytes = 12 << 10;  ///< of a tile that are read where they lie
+constexpr int64_t kVisitBytes = 24 << 10;     ///< of the output gradient's tile in a visit, about: half of the L1 cache
 
 /// One axis of a forward convolution.
 struct Axis {
@@ -163,47 +164,116 @@ int64_t cut(ConvTaps& p, int64_t images) {
   return images * p.bands * p.tile_parts;
 }
 
-/// How one side of a convolution is reached: forward from x to y, or from y's gradient to x's.
+/// How one side of a convolution lies in memory, in floats.
 struct Side {
   int64_t channels = 0, height = 0, width = 0;
-  int64_t plane(int64_t lanes) const { return height * width * lanes; }
+  int64_t pixel = 0;  ///< floats of a pixel: lanes, or the group of a compact one
+  int64_t row() const { return width * pixel; }
+  int64_t plane() const { return height * row(); }
 };
+
+Side input_side(const Call& call, const Geometry& g) { return {g.channels, g.axis[0].in, g.axis[1].in, call.lanes()}; }
+Side output_side(const Call& call, const Geometry& g) {
+  return {g.out_channels, g.axis[0].out, g.axis[1].out, call.lanes()};
+}
 
 struct WeightStrides {
   int64_t tile = 0, channel = 0, tap = 0;
 };
 
-/// Packs the weights, a phase of its own, and walks over the packed ones.
-void lower_taps(const Call& call, const Geometry& g, const Side& from, const Side& to, const std::vector<Line>& rows,
-                const std::vector<Line>& columns, WeightStrides weights, ConvTaps p, Lowering& lowering) {
-  const int64_t lanes = call.lanes(), taps = g.taps();
-  const int64_t to_group = to.channels / g.groups, from_group = from.channels / g.groups;
-  p.tiles = channel_tiles(g.groups, to_group, from_group * from.plane(lanes));
+/// Sets where the tiles find their weights in canonical order.
+void place_weights(const Geometry& g, int64_t to_group, WeightStrides weights, std::vector<ChannelTile>& tiles) {
+  const int64_t group_weights = g.group_out_channels() * g.taps() * g.group_channels();
+  for (ChannelTile& tile : tiles) {
+    tile.w = tile.first / to_group * group_weights + tile.first % to_group * weights.tile;
+  }
+}
+
+/// Packs the weights into the workspace, tile by tile, in a phase of its own; returns how they lie there.
+WeightStrides pack_weights(const Call& call, const Geometry& g, WeightStrides weights, ConvTaps& p,
+                           Lowering& lowering) {
   PackWeights pack;
   pack.tiles = p.tiles;
-  pack.channels = from_group, pack.taps = taps;
+  pack.channels = p.strides.channels, pack.taps = g.taps();
   pack.channel_stride = weights.channel, pack.tap_stride = weights.tap, pack.tile_stride = weights.tile;
   for (const ChannelTile& tile : p.tiles) pack.packed = std::max<int64_t>(pack.packed, tile.count);
-  const int64_t tile_floats = from_group * taps * pack.packed;
-  const int64_t group_weights = g.group_out_channels() * taps * g.group_channels();
-  for (size_t i = 0; i < p.tiles.size(); ++i) {
-    const int64_t first = p.tiles[i].first;
-    pack.tiles[i].w = first / to_group * group_weights + first % to_group * weights.tile;
-    p.tiles[i].w = static_cast<int64_t>(i) * tile_floats;
+  const int64_t tile_floats = pack.channels * pack.taps * pack.packed;
+  for (size_t i = 0; i < p.tiles.size(); ++i) p.tiles[i].w = static_cast<int64_t>(i) * tile_floats;
+  const auto units = static_cast<int64_t>(p.tiles.size());
+  p.packed_at = pack.packed_at = lowering.workspace(units * tile_floats * 4);
+  const WeightStrides packed{1, pack.taps * pack.packed, pack.packed};
+  lowering.phase(BRISK_PHASE(call, pack_weights), units, std::move(pack));
+  return packed;
+}
+
+/// Samples side by side in a compact pixel, or 0 when the batch is too large or a row of pixels is not read in order.
+int64_t compact_group(const Call& call, const Geometry& g) {
+  if (g.axis[1].stride != 1 || 2 * call.samples > call.lanes()) return 0;
+  int64_t group = 1;
+  while (group < call.samples) group *= 2;
+  return group;
+}
+
+CompactImages compact(const Call& call, int64_t input, int64_t group, const Side& side, int64_t images,
+                      Lowering& lowering, int64_t lead, int64_t pitch, int64_t top, int64_t rows) {
+  CompactImages c;
+  c.input = input;
+  c.samples = call.samples, c.group = group;
+  c.planes = images * side.channels, c.height = side.height, c.width = side.width;
+  c.top = top, c.rows = rows, c.lead = lead, c.pitch = pitch;
+  c.at = lowering.workspace(c.planes * c.plane() * 4);
+  lowering.phase(BRISK_PHASE(call, compact_images), c.planes, c);
+  return c;
+}
+
+/// Column tiles of vectors of compact pixels; padding is in the compact input, so that all pixels have all taps. `x` is
+/// changed to the compact input.
+void add_compact_columns(const Call& call, const Line& line, int64_t group, int64_t images, int64_t w_column, Side& x,
+                         ConvTaps& p, Lowering& lowering) {
+  const int64_t lanes = call.lanes(), together = lanes / group;
+  const int64_t vectors = ceil_divide(line.pixels, together), tiles = ceil_divide(vectors, tile_pixels(call.lanes()));
+  const int64_t last_tap = line.x_first + (line.taps - 1) * line.x_tap;
+  const int64_t lead = std::max<int64_t>(0, -std::min(line.x_first, last_tap));
+  const int64_t pitch = lead + std::max(line.x_first, last_tap) + vectors * together;
+  const CompactImages c = compact(call, 0, group, x, images, lowering, lead, pitch, 0, x.height);
+  p.group = group, p.compact_at = c.at;
+  x.width = pitch, x.pixel = group;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t first = vectors * i / tiles, count = vectors * (i + 1) / tiles - first;
+    const int64_t width = std::min(line.pixels - first * together, count * together);
+    p.columns.push_back({first * together * lanes, static_cast<int32_t>(count), static_cast<int32_t>(i), 1,
+                         static_cast<int32_t>(width)});
+    p.parts.push_back({0, static_cast<int32_t>(count), static_cast<int32_t>(line.taps),
+                       (line.x_first + lead) * group + first * lanes, line.w_first * w_column});
   }
-  p.packed_at = pack.packed_at = lowering.workspace(static_cast<int64_t>(p.tiles.size()) * tile_floats * 4);
-  const int64_t w_column = pack.packed, w_row = g.axis[1].kernel * pack.packed;
-  for (const Line& line : rows) add_rows(p, line, to.width * lanes, from.width * lanes, w_row);
-  for (const Line& line : columns) add_columns(p, line, lanes, w_column);
+}
+
+void lower_taps(const Call& call, const Geometry& g, Side x, const Side& y, const std::vector<Line>& rows,
+                const std::vector<Line>& columns, WeightStrides weights, ConvTaps p, Lowering& lowering) {
+  const int64_t lanes = call.lanes();
+  const int64_t group = compact_group(call, g), y_group = y.channels / g.groups;
+  p.tiles = channel_tiles(g.groups, y_group, 0);
+  p.strides.channels = x.channels / g.groups;
+  place_weights(g, y_group, weights, p.tiles);
+  // Weights that do not stay in the L1 cache are read in order; a small batch is not worth it.
+  const bool pack = group == 0 && p.strides.channels * g.taps() * kTileChannels * 4 > kUnpackedBytes;
+  if (pack) weights = pack_weights(call, g, weights, p, lowering);
+  const int64_t w_column = weights.tap, w_row = g.axis[1].kernel * weights.tap;
   TapStrides& s = p.strides;
-  s.channels = from_group;
-  s.x_channel = from.plane(lanes), s.x_row = rows[0].x_tap * from.width * lanes;
-  s.x_column = columns[0].x_tap * lanes, s.x_pixel = columns[0].x_pixel * lanes;
-  s.w_channel = taps * pack.packed, s.w_row = rows[0].w_tap * w_row, s.w_column = columns[0].w_tap * w_column;
-  s.y_channel = to.plane(lanes), s.y_pixel = columns[0].y_step * lanes;
-  p.x_image = from.channels * from.plane(lanes), p.y_image = to.channels * to.plane(lanes);
-  const auto pack_units = static_cast<int64_t>(pack.tiles.size());
-  lowering.phase(BRISK_PHASE(call, pack_weights), pack_units, std::move(pack));
+  s.y_channel = y.plane(), s.y_pixel = columns[0].y_step * lanes;
+  s.x_pixel = columns[0].x_pixel * lanes;
+  if (group == 0) {
+    for (const Line& line : columns) add_columns(p, line, lanes, w_column);
+  } else {
+    s.y_channel = tile_pixels(call.lanes()) * lanes;
+    add_compact_columns(call, columns[0], group, g.images, w_column, x, p, lowering);
+  }
+  for (const Line& line : rows) add_rows(p, line, y.row(), x.row(), w_row);
+  s.x_channel = x.plane(), s.x_row = rows[0].x_tap * x.row(), s.x_column = columns[0].x_tap * x.pixel;
+  s.w_tile = weights.tile, s.w_channel = weights.channel, s.w_row = rows[0].w_tap * w_row,
+  s.w_column = columns[0].w_tap * w_column;
+  for (ChannelTile& tile : p.tiles) tile.x = tile.first / y_group * s.channels * x.plane();
+  p.x_image = x.channels * x.plane(), p.y_image = y.channels * y.plane(), p.y_plane = y.plane();
   const int64_t units = cut(p, g.images);
   lowering.phase(BRISK_PHASE(call, conv_taps), units, std::move(p));
 }
@@ -227,16 +297,29 @@ void cut(const Call& call, const Geometry& g, WeightGradient& p) {
   p.patch_width = (p.visit_columns - 1) * p.stride[1] + (g.axis[1].kernel - 1) * g.axis[1].dilation + 1;
 }
 
-void set_offsets(const Geometry& g, int64_t lanes, int64_t chunk, WeightGradient& p) {
-  const int64_t width = p.padded ? p.patch_width : p.width;
-  const int64_t plane = p.padded ? p.patch_height * p.patch_width * lanes : p.x_channel;
+/// Offsets of the items of a chunk, in planes of `plane` floats with rows of `row` floats and pixels of `pixel`.
+void set_offsets(const Geometry& g, int64_t chunk, int64_t plane, int64_t row, int64_t pixel, WeightGradient& p) {
   for (int64_t c = 0; c < chunk; ++c) {
     for (int64_t h = 0; h < g.axis[0].kernel; ++h) {
       for (int64_t w = 0; w < g.axis[1].kernel; ++w) {
-        p.offsets.push_back(c * plane + (h * g.axis[0].dilation * width + w * g.axis[1].dilation) * lanes);
+        p.offsets.push_back(c * plane + h * g.axis[0].dilation * row + w * g.axis[1].dilation * pixel);
       }
     }
   }
+}
+
+/// Makes both operands compact, the input with its padding, the gradient's rows filled up to whole vectors.
+void compact_operands(const Call& call, const Geometry& g, int64_t group, Side& x, Side& y, WeightGradient& p,
+                      Lowering& lowering) {
+  const int64_t together = call.lanes() / group, vectors = ceil_divide(y.width, together);
+  const Axis &height = g.axis[0], &width = g.axis[1];
+  const int64_t pitch = vectors * together + (width.kernel - 1) * width.dilation;
+  const int64_t rows = (height.out - 1) * height.stride + (height.kernel - 1) * height.dilation + 1;
+  p.compact_x_at = compact(call, 0, group, x, g.images, lowering, width.padding, pitch, height.padding, rows).at;
+  p.compact_y_at = compact(call, 1, group, y, g.images, lowering, 0, vectors * together, 0, y.height).at;
+  x.height = rows, x.width = pitch, x.pixel = group;
+  y.width = vectors * together, y.pixel = group;
+  p.out_width = vectors;
 }
 
 }  // namespace
@@ -248,38 +331,46 @@ void lower_conv2d(const Call& call, Lowering& lowering) {
   p.bias = call.inputs() > 2;
   p.activation = activation_of(call);
   const int64_t filter = g.taps() * g.group_channels();
-  lower_taps(call, g, {g.channels, g.axis[0].in, g.axis[1].in}, {g.out_channels, g.axis[0].out, g.axis[1].out},
-             forward_lines(g.axis[0]), forward_lines(g.axis[1]), {filter, 1, g.group_channels()}, std::move(p),
-             lowering);
+  lower_taps(call, g, input_side(call, g), output_side(call, g), forward_lines(g.axis[0]), forward_lines(g.axis[1]),
+             {filter, 1, g.group_channels()}, std::move(p), lowering);
 }
 
 void lower_conv2d_input_gradient(const Call& call, Lowering& lowering) {
   const graph::ValueType &dy = call.input(0), &w = call.input(1), &dx = call.output(0);
   const Geometry g = geometry(call, dx, dy, w.shape[1], w.shape[2]);
   const int64_t filter = g.taps() * g.group_channels();
-  lower_taps(call, g, {g.out_channels, g.axis[0].out, g.axis[1].out}, {g.channels, g.axis[0].in, g.axis[1].in},
-             gradient_lines(g.axis[0]), gradient_lines(g.axis[1]), {1, filter, g.group_channels()}, {}, lowering);
+  lower_taps(call, g, output_side(call, g), input_side(call, g), gradient_lines(g.axis[0]), gradient_lines(g.axis[1]),
+             {1, filter, g.group_channels()}, {}, lowering);
 }
 
 void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering) {
   const graph::ValueType &x = call.input(0), &dy = call.input(1);
   const std::vector<int64_t>& kernel = call.node.attributes.integers("kernel");
   const Geometry g = geometry(call, x, dy, kernel[0], kernel[1]);
-  const int64_t lanes = call.lanes();
+  const int64_t lanes = call.lanes(), group = compact_group(call, g);
   WeightGradient p;
   p.samples = call.samples, p.images_per_block = x.rows, p.images = g.images;
   p.height = g.axis[0].in, p.width = g.axis[1].in, p.out_height = g.axis[0].out, p.out_width = g.axis[1].out;
   for (size_t i = 0; i < 2; ++i) p.stride[i] = g.axis[i].stride, p.padding[i] = g.axis[i].padding;
   p.channels = g.group_channels(), p.taps = g.taps();
-  p.x_channel = p.height * p.width * lanes, p.x_image = g.channels * p.x_channel;
-  p.y_channel = p.out_height * p.out_width * lanes, p.y_image = g.out_channels * p.y_channel;
+  Side from = input_side(call, g), gradient = output_side(call, g);
+  if (group > 0) compact_operands(call, g, group, from, gradient, p, lowering);
+  p.x_channel = from.plane(), p.x_image = g.channels * p.x_channel;
+  p.x_row = p.stride[0] * from.row(), p.x_pixel = p.stride[1] * lanes;
+  p.y_channel = gradient.plane(), p.y_image = g.out_channels * p.y_channel, p.y_row = gradient.row();
   p.tiles = channel_tiles(g.groups, g.group_out_channels(), g.group_channels() * p.x_channel);
   p.accumulates = call.graph.value(call.node.outputs[0]).place == graph::Place::gradient;
-  p.padded = p.padding[0] + p.padding[1] > 0;
+  p.padded = group == 0 && p.padding[0] + p.padding[1] > 0;
   cut(call, g, p);
   const int64_t chunk = ceil_divide(p.channels, p.chunks);
-  set_offsets(g, lanes, chunk, p);
-  if (p.padded) lowering.scratch(p.visit_images * chunk * p.patch_height * p.patch_width * lanes * 4);
+  if (p.padded) {
+    const int64_t row = p.patch_width * lanes;
+    set_offsets(g, chunk, p.patch_height * row, row, lanes, p);
+    lowering.scratch(p.visit_images * chunk * p.patch_height * row * 4);
+  } else {
+    set_offsets(g, chunk, p.x_channel, from.row(), from.pixel, p);
+  }
+  lowering.scratch(p.channels * p.taps * 4);
   p.partial_at = lowering.workspace(p.slices * g.out_channels * p.channels * p.taps * 4);
   const int64_t units = p.slices * p.tile_parts * p.chunks;
   lowering.phase(BRISK_PHASE(call, conv_weight_gradient), units, p);
