@@ -61,17 +61,24 @@ BRISK_INLINE Vec tanh(Vec x) {
   p = fma(p, square, set1(-5.3783830e-2f));
   p = fma(p, square, set1(1.33319241e-1f));
   p = fma(p, square, set1(-3.33332980e-1f));
-  const Vec near = fma(x * square, p, x);
+  const Vec near = fma(size * square, p, size);
   const Vec far = set1(1.0f) - set1(2.0f) / (exp(size + size) + set1(1.0f));
   const Ints sign = bits(x) & set1_int(INT32_MIN);
-  return select(size < set1(0.6f), near, from_bits(bits(far) | sign));
+  return from_bits(bits(select(size < set1(0.6f), near, far)) | sign);
 }
 
-/// 1 / (1 + e^-x), from e^-|x| so that nothing overflows.
+/// 1 / (1 + e^-x), from e = e^-|x| so that nothing overflows. One step of refinement takes out the roundings of 1 + e
+/// and of the division.
 BRISK_INLINE Vec sigmoid(Vec x) {
+  const Vec one = set1(1.0f);
   const Vec e = exp(-abs(x));
-  const Vec numerator = select(x < zero(), e, set1(1.0f));
-  return numerator / (set1(1.0f) + e);
+  const Vec numerator = select(x < zero(), e, one);
+  const Vec denominator = one + e;
+  const Vec lost = e - (denominator - one);
+  const Vec inverse = one / denominator;
+  const Vec quotient = numerator * inverse;
+  const Vec rest = fnma(quotient, lost, fnma(quotient, denominator, numerator));
+  return fma(rest, inverse, quotient);
 }
 
 }  // namespace brisk::backend::cpu::BRISK_ISA
