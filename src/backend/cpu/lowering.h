@@ -23,7 +23,7 @@ const char* name(Isa isa);
 struct Call {
   const graph::Graph& graph;
   const graph::Node& node;
-  int64_t samples = 0;   ///< N
+  int64_t samples = 0;  ///< N
   Isa isa = Isa::avx2;
 
   const graph::ValueType& input(int i) const { return graph.type(node.inputs[static_cast<size_t>(i)]); }
@@ -64,15 +64,16 @@ class Lowering {
 /// One candidate for one op.
 struct Implementation {
   std::string_view op;
-  std::string_view name;                          ///< "native", "onednn"
-  std::string (*declines)(const Call&) = nullptr; ///< why it cannot take this call; "" or null: it can
+  std::string_view name;                           ///< "native", "onednn"
+  std::string (*declines)(const Call&) = nullptr;  ///< why it cannot take this call; "" or null: it can
   void (*lower)(const Call&, Lowering&) = nullptr;
 };
 
 /// The ordered candidates, best first (implementations.cpp).
 std::span<const Implementation> implementations();
 
-/// True when the node's output 0 may share the storage of input i (same size, read before it is written, element by element).
+/// True when the node's output 0 may share the storage of input i (same size, read before it is written, element by
+/// element).
 bool may_run_in_place(const Call& call, int input);
 
 }  // namespace brisk::backend::cpu

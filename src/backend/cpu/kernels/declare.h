@@ -3,7 +3,8 @@
 
 #include "backend/cpu/kernel.h"
 
-/// Declares the phase function `function` in brisk::backend::cpu::avx2 and brisk::backend::cpu::avx512. Use inside namespace brisk::backend::cpu.
+/// Declares the phase function `function` in brisk::backend::cpu::avx2 and brisk::backend::cpu::avx512. Use inside
+/// namespace brisk::backend::cpu.
 #define BRISK_DECLARE_PHASE(function)                                                           \
   namespace avx2 {                                                                              \
   void function(const void* parameters, const Operands& operands, int64_t first, int64_t last); \
