@@ -51,9 +51,9 @@ function(brisk_test name)
 endfunction()
 
 # brisk_script_test(name command...): a script that is one test case. It finds the tree in BRISK_SOURCE and the programs in
-# BRISK_BIN.
+# BRISK_BIN. A high cost starts it early: some of them build the library once more.
 function(brisk_script_test name)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 1800
+  set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS script COST 1000
     ENVIRONMENT "BRISK_SOURCE=${PROJECT_SOURCE_DIR};BRISK_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()
