@@ -70,14 +70,9 @@ constexpr std::array<GradientTile, sizeof...(kIndex)> all_tiles(std::index_seque
 constexpr auto kTiles = all_tiles(std::make_index_sequence<kTileChannels * kTileVectors>());
 
 /// Valid samples in the images before `image`.
-int64_t samples_before(const LinearWeightGradient& p, int64_t image) {
-  const int64_t block = image / p.images_per_block, row = image % p.images_per_block;
-  return block * kLanes * p.images_per_block + row * valid_count(p.samples, p.images_per_block, image);
-}
-
-float* turned_tile(const LinearWeightGradient& p, const Operands& operands, int64_t tile) {
-  return reinterpret_cast<float*>(operands.workspace + p.turned_at) +
-         tile * p.samples * p.images_per_block * kTileFloats;
+int64_t samples_before(const TurnFeatures& t, int64_t image) {
+  const int64_t block = image / t.images_per_block, row = image % t.images_per_block;
+  return block * kLanes * t.images_per_block + row * valid_count(t.samples, t.images_per_block, image);
 }
 
 }  // namespace
@@ -113,10 +108,11 @@ void linear_taps(const void* parameters, const Operands& operands, int64_t first
 }
 
 void turn_features(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
-  const auto& p = *static_cast<const LinearWeightGradient*>(parameters);
+  const auto& p = *static_cast<const TurnFeatures*>(parameters);
+  auto* turned = reinterpret_cast<float*>(operands.workspace + p.at);
   for (int64_t unit = first; unit < last; ++unit) {
-    const Range vectors = piece(p.vectors, p.feature_tiles, unit);
-    float* to = turned_tile(p, operands, unit);
+    const Range vectors = piece(p.vectors, p.tiles, unit);
+    float* to = turned + (p.tiled ? unit * p.rows() * p.pitch : vectors.first * kLanes);
     for (int64_t i = 0; i < p.images; ++i) {
       const int64_t count = valid_count(p.samples, p.images_per_block, i);
       const float* image = operands.input<float>(0) + i * p.features * kLanes;
@@ -129,30 +125,31 @@ void turn_features(const void* parameters, const Operands& operands, int64_t fir
         transpose(rows);
         float* at = to + (v - vectors.first) * kLanes;
         BRISK_UNROLL for (int k = 0; k < kLanes; ++k) {
-          if (k < count) store(at + k * kTileFloats, rows[k]);
+          if (k < count) store(at + k * p.pitch, rows[k]);
         }
       }
-      to += count * kTileFloats;
+      to += count * p.pitch;
     }
   }
 }
 
 void linear_weight_gradient(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& p = *static_cast<const LinearWeightGradient*>(parameters);
+  const TurnFeatures& t = p.turned;
   for (int64_t unit = first; unit < last; ++unit) {
     const int64_t tile = unit / p.output_parts;
-    const Range vectors = piece(p.vectors, p.feature_tiles, tile);
+    const Range vectors = piece(t.vectors, t.tiles, tile);
     const Range tiles = piece(p.output_tiles, p.output_parts, unit % p.output_parts);
-    const float* turned = turned_tile(p, operands, tile);
-    GradientTarget target{nullptr, p.features, first_lanes(p.features - (vectors.last - 1) * kLanes), false};
-    for (int64_t begin = 0; begin < p.images; begin += p.image_chunk) {
-      const int64_t end = begin + p.image_chunk < p.images ? begin + p.image_chunk : p.images;
-      const Samples samples{{begin, end}, p.samples, p.images_per_block, p.outputs * kLanes};
-      const float* from = turned + samples_before(p, begin) * kTileFloats;
+    const float* turned = reinterpret_cast<const float*>(operands.workspace + t.at) + tile * t.rows() * kTileFloats;
+    GradientTarget target{nullptr, t.features, first_lanes(t.features - (vectors.last - 1) * kLanes), false};
+    for (int64_t begin = 0; begin < t.images; begin += p.image_chunk) {
+      const int64_t end = begin + p.image_chunk < t.images ? begin + p.image_chunk : t.images;
+      const Samples samples{{begin, end}, t.samples, t.images_per_block, p.outputs * kLanes};
+      const float* from = turned + samples_before(t, begin) * kTileFloats;
       target.add = begin > 0 || (p.accumulates && operands.run->accumulate);
-      for (int64_t t = tiles.first; t < tiles.last; ++t) {
-        const Range outputs = piece(p.outputs, p.output_tiles, t);
-        target.out = operands.output<float>(0) + outputs.first * p.features + vectors.first * kLanes;
+      for (int64_t k = tiles.first; k < tiles.last; ++k) {
+        const Range outputs = piece(p.outputs, p.output_tiles, k);
+        target.out = operands.output<float>(0) + outputs.first * t.features + vectors.first * kLanes;
         const auto function = kTiles[static_cast<size_t>((outputs.size() - 1) * kTileVectors + vectors.size() - 1)];
         function(samples, operands.input<float>(1) + outputs.first * kLanes, from, target);
       }

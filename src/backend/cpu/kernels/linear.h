@@ -19,15 +19,43 @@ struct LinearTaps {
   Activation activation = Activation::none;
 };
 
-/// dw[o, i] = sum over rows and samples of dy[o] x[i]. First x is turned to [tiles of features][samples][tile], then
-/// tiles of outputs x features are summed in registers. A unit: a tile of features, for a part of the outputs.
-struct LinearWeightGradient {
+/// Input 0 turned from [images][features][lanes] so that the features of a sample follow one another, zeros behind the
+/// last: [samples][vectors of features], or the same for each tile of features. A unit: a tile of features.
+struct TurnFeatures {
   int64_t samples = 0, images_per_block = 1, images = 0;
+  int64_t features = 0, vectors = 1, tiles = 1;
+  int64_t pitch = 0;   ///< floats from a sample to the next
+  bool tiled = false;  ///< each tile on its own
+  int64_t at = 0;      ///< workspace
+  int64_t rows() const { return samples * images_per_block; }
+};
+
+/// dw[o, i] = sum over rows and samples of dy[o] x[i]: tiles of outputs x turned features are summed in registers.
+/// A unit: a tile of features, for a part of the outputs.
+struct LinearWeightGradient {
+  TurnFeatures turned;
   int64_t outputs = 0, output_tiles = 1, output_parts = 1;
-  int64_t features = 0, vectors = 1, feature_tiles = 1;  ///< vectors: of features
-  int64_t image_chunk = 1;                               ///< images whose turned features stay in the cache
-  int64_t turned_at = 0;                                 ///< workspace
+  int64_t image_chunk = 1;  ///< images whose turned features stay in the cache
   bool accumulates = false;
+};
+
+/// Outputs of a tile of dot products.
+constexpr int64_t kDotOutputs = 4;
+
+/// Forward for a batch of at most half the lanes: dot products along the features, so that no lane idles. A unit: a
+/// part of the tiles of outputs.
+struct LinearDots {
+  TurnFeatures turned;
+  int64_t outputs = 0, output_tiles = 1, output_parts = 1;
+  bool bias = false;  ///< input 2
+  Activation activation = Activation::none;
+};
+
+/// Input gradient for such a batch: rows of the weights times scalars of dy. A unit: a tile of features of an image;
+/// the last of an image takes the features that fill no vector.
+struct LinearSpread {
+  int64_t samples = 0, outputs = 0, features = 0;
+  int64_t vectors = 0, tiles = 1, units_per_image = 1;
 };
 
 /// Per-channel sum over rows, samples and inner elements of [images][channels][inner][lanes]. A unit: channels_per_unit
@@ -46,7 +74,9 @@ struct BiasAdd {
 };
 
 BRISK_DECLARE_PHASE(linear_taps)
-BRISK_DECLARE_PHASE(turn_features)  // a unit: a tile of features
+BRISK_DECLARE_PHASE(turn_features)
+BRISK_DECLARE_PHASE(linear_dots)
+BRISK_DECLARE_PHASE(linear_spread)
 BRISK_DECLARE_PHASE(linear_weight_gradient)
 BRISK_DECLARE_PHASE(channel_sum)
 BRISK_DECLARE_PHASE(add_channel_slices)  // one unit

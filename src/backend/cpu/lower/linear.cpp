@@ -18,6 +18,44 @@ constexpr int64_t kSumVectors = 512;       ///< of a unit of a channel sum, abou
 /// Parts of `tiles` that make at least kUnits units of `others`.
 int64_t parts_of(int64_t tiles, int64_t others) { return std::clamp<int64_t>(ceil_divide(kUnits, others), 1, tiles); }
 
+/// Whether samples in lanes would leave half of the lanes or more without work.
+bool small_batch(const Call& call) { return 2 * call.samples <= call.lanes(); }
+
+TurnFeatures turn(const Call& call, bool tiled, Lowering& lowering) {
+  const graph::ValueType& x = call.input(0);
+  const int64_t lanes = call.lanes(), tile = tile_pixels(call.lanes());
+  TurnFeatures t;
+  t.samples = call.samples, t.images_per_block = x.rows, t.images = call.blocks() * x.rows;
+  t.features = x.shape[0];
+  t.vectors = ceil_divide(t.features, lanes), t.tiles = ceil_divide(t.vectors, tile);
+  t.tiled = tiled;
+  t.pitch = (tiled ? tile : t.vectors) * lanes;
+  t.at = lowering.workspace((tiled ? t.tiles : 1) * t.rows() * t.pitch * 4);
+  lowering.phase(BRISK_PHASE(call, turn_features), t.tiles, t);
+  return t;
+}
+
+void lower_dots(const Call& call, Lowering& lowering) {
+  LinearDots p;
+  p.turned = turn(call, false, lowering);
+  p.outputs = call.output(0).shape[0];
+  p.output_tiles = ceil_divide(p.outputs, kDotOutputs);
+  p.output_parts = std::min(kUnits, p.output_tiles);
+  p.bias = call.inputs() > 2;
+  p.activation = activation_of(call);
+  lowering.phase(BRISK_PHASE(call, linear_dots), p.output_parts, p);
+}
+
+void lower_spread(const Call& call, Lowering& lowering) {
+  const graph::ValueType &dy = call.input(0), &w = call.input(1);
+  LinearSpread p;
+  p.samples = call.samples, p.outputs = w.shape[0], p.features = w.shape[1];
+  p.vectors = p.features / call.lanes();
+  p.tiles = ceil_divide(p.vectors, tile_pixels(call.lanes()));
+  p.units_per_image = p.tiles + (p.features % call.lanes() > 0 ? 1 : 0);
+  lowering.phase(BRISK_PHASE(call, linear_spread), dy.rows * p.units_per_image, p);
+}
+
 void lower_product(const Call& call, int64_t inputs, int64_t outputs, int64_t w_input, int64_t w_output, LinearTaps p,
                    Lowering& lowering) {
   const int64_t lanes = call.lanes();
@@ -42,6 +80,7 @@ bool in_gradient_memory(const Call& call) {
 }  // namespace
 
 void lower_linear(const Call& call, Lowering& lowering) {
+  if (small_batch(call)) return lower_dots(call, lowering);
   const graph::ValueType& w = call.input(1);
   LinearTaps p;
   p.bias = call.inputs() > 2;
@@ -51,24 +90,19 @@ void lower_linear(const Call& call, Lowering& lowering) {
 
 void lower_linear_input_gradient(const Call& call, Lowering& lowering) {
   const graph::ValueType& w = call.input(1);
+  if (small_batch(call) && w.shape[1] >= call.lanes()) return lower_spread(call, lowering);
   lower_product(call, w.shape[0], w.shape[1], w.shape[1], 1, {}, lowering);
 }
 
 void lower_linear_weight_gradient(const Call& call, Lowering& lowering) {
-  const graph::ValueType &x = call.input(0), &dy = call.input(1);
-  const int64_t lanes = call.lanes(), vectors = tile_pixels(call.lanes());
   LinearWeightGradient p;
-  p.samples = call.samples, p.images_per_block = x.rows, p.images = call.blocks() * x.rows;
-  p.outputs = dy.shape[0], p.features = x.shape[0];
-  p.vectors = ceil_divide(p.features, lanes);
-  p.feature_tiles = ceil_divide(p.vectors, vectors);
+  p.turned = turn(call, true, lowering);
+  p.outputs = call.input(1).shape[0];
   p.output_tiles = ceil_divide(p.outputs, kTileChannels);
-  p.output_parts = parts_of(p.output_tiles, p.feature_tiles);
+  p.output_parts = parts_of(p.output_tiles, p.turned.tiles);
   p.image_chunk = kImageChunk;
   p.accumulates = in_gradient_memory(call);
-  p.turned_at = lowering.workspace(p.feature_tiles * p.samples * x.rows * vectors * lanes * 4);
-  lowering.phase(BRISK_PHASE(call, turn_features), p.feature_tiles, p);
-  lowering.phase(BRISK_PHASE(call, linear_weight_gradient), p.feature_tiles * p.output_parts, p);
+  lowering.phase(BRISK_PHASE(call, linear_weight_gradient), p.turned.tiles * p.output_parts, p);
 }
 
 void lower_channel_sum(const Call& call, Lowering& lowering) {
