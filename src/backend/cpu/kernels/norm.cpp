@@ -61,10 +61,14 @@ BRISK_INLINE Vec sum_slice(const ChannelSlices& c, int64_t slice, int64_t channe
   return total;
 }
 
-double count_slice(const ChannelSlices& c, int64_t slice) {
-  int64_t count = 0;
-  for_each_span(c, slice, 0, [&](const Span& span) { count += span.vectors * span.samples; });
-  return static_cast<double>(count);
+/// Valid elements of a channel in one slice.
+BRISK_INLINE double count_slice(const ChannelSlices& c, int64_t slice) {
+  const int64_t first = slice / c.segments * c.lines_per_slice;
+  const int64_t last = std::min(c.lines, first + c.lines_per_slice);
+  const int64_t vectors = std::min(c.per_segment, c.vectors - slice % c.segments * c.per_segment);
+  const int64_t lanes_short = c.lines / c.rows * kLanes - c.samples;  // in each line of the last block
+  const int64_t short_lines = std::max<int64_t>(0, last - std::max(first, c.lines - c.rows));
+  return static_cast<double>(vectors * ((last - first) * kLanes - short_lines * lanes_short));
 }
 
 double* partials(const BatchNorm& norm, const Operands& operands, int64_t channel, int64_t slice) {

@@ -5,24 +5,31 @@
 
 namespace brisk::backend::cpu::BRISK_ISA {
 
-/// counter[0..3] become the four words of the block.
-BRISK_INLINE void philox(uint64_t key, Ints (&counter)[4]) {
+/// Ten rounds on the values in the even lanes of counter[0..3]; the odd lanes hold whatever products leave there.
+BRISK_INLINE void philox_even(uint64_t key, Ints (&counter)[4]) {
   const Ints multiplier0 = set1_int(static_cast<int32_t>(0xD2511F53u));
   const Ints multiplier1 = set1_int(static_cast<int32_t>(0xCD9E8D57u));
   auto key0 = static_cast<uint32_t>(key);
   auto key1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    const Ints high0 = multiply_high(multiplier0, counter[0]);
-    const Ints low0 = multiplier0 * counter[0];
-    const Ints high1 = multiply_high(multiplier1, counter[2]);
-    const Ints low1 = multiplier1 * counter[2];
-    counter[0] = high1 ^ counter[1] ^ set1_int(static_cast<int32_t>(key0));
-    counter[1] = low1;
-    counter[2] = high0 ^ counter[3] ^ set1_int(static_cast<int32_t>(key1));
-    counter[3] = low0;
+    const Ints product0 = multiply_even(multiplier0, counter[0]);
+    const Ints product1 = multiply_even(multiplier1, counter[2]);
+    counter[0] = odd_to_even(product1) ^ counter[1] ^ set1_int(static_cast<int32_t>(key0));
+    counter[1] = product1;
+    counter[2] = odd_to_even(product0) ^ counter[3] ^ set1_int(static_cast<int32_t>(key1));
+    counter[3] = product0;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
+}
+
+/// counter[0..3] become the four words of the block.
+BRISK_INLINE void philox(uint64_t key, Ints (&counter)[4]) {
+  Ints odd[4];
+  for (int i = 0; i < 4; ++i) odd[i] = odd_to_even(counter[i]);
+  philox_even(key, counter);
+  philox_even(key, odd);
+  for (int i = 0; i < 4; ++i) counter[i] = interleave(counter[i], even_to_odd(odd[i]));
 }
 
 /// Lanes whose unsigned word is at least `threshold`.

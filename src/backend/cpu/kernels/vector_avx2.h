@@ -118,6 +118,10 @@ BRISK_INLINE Ints multiply_high(Ints a, Ints b) {
   const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a.v, 32), _mm256_srli_epi64(b.v, 32));
   return {_mm256_blend_epi32(even, odd, 0xAA)};
 }
+BRISK_INLINE Ints multiply_even(Ints a, Ints b) { return {_mm256_mul_epu32(a.v, b.v)}; }
+BRISK_INLINE Ints odd_to_even(Ints a) { return {_mm256_shuffle_epi32(a.v, 0xF5)}; }
+BRISK_INLINE Ints even_to_odd(Ints a) { return {_mm256_shuffle_epi32(a.v, 0xA0)}; }
+BRISK_INLINE Ints interleave(Ints a, Ints b) { return {_mm256_blend_epi32(a.v, b.v, 0xAA)}; }
 BRISK_INLINE Vec to_float(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
 BRISK_INLINE Ints to_ints(Vec a) { return {_mm256_cvtps_epi32(a.v)}; }
 BRISK_INLINE Ints truncate(Vec a) { return {_mm256_cvttps_epi32(a.v)}; }

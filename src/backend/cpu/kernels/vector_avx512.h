@@ -132,6 +132,13 @@ BRISK_INLINE Ints multiply_high(Ints a, Ints b) {
   const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), _mm512_srli_epi64(b.v, 32));
   return {_mm512_mask_blend_epi32(0xAAAA, even, odd)};
 }
+/// 64-bit products of the even lanes' unsigned values, each in two lanes (low half first).
+BRISK_INLINE Ints multiply_even(Ints a, Ints b) { return {_mm512_mul_epu32(a.v, b.v)}; }
+/// Lane 2 i takes lane 2 i + 1, and the other way round.
+BRISK_INLINE Ints odd_to_even(Ints a) { return {_mm512_shuffle_epi32(a.v, _MM_PERM_DDBB)}; }
+BRISK_INLINE Ints even_to_odd(Ints a) { return {_mm512_shuffle_epi32(a.v, _MM_PERM_CCAA)}; }
+/// Even lanes of a, odd lanes of b.
+BRISK_INLINE Ints interleave(Ints a, Ints b) { return {_mm512_mask_blend_epi32(0xAAAA, a.v, b.v)}; }
 BRISK_INLINE Vec to_float(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }  ///< signed
 BRISK_INLINE Ints to_ints(Vec a) { return {_mm512_cvtps_epi32(a.v)}; }   ///< to nearest, ties to even
 BRISK_INLINE Ints truncate(Vec a) { return {_mm512_cvttps_epi32(a.v)}; }
