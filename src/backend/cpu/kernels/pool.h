@@ -16,13 +16,15 @@ struct WindowRange {
 /// A unit: planes_per_unit planes.
 struct Pooling {
   int64_t planes = 0, planes_per_unit = 1;
-  int64_t read_height = 0, read_width = 0;  ///< of the plane that is read
-  std::vector<WindowRange> rows, columns;   ///< one for each row and column that is written
-  float count = 1;                          ///< elements of a window, padding included
+  int64_t height = 0, width = 0;           ///< of the plane that the ranges point into
+  std::vector<WindowRange> rows, columns;  ///< one for each row and column of the other
+  float count = 1;                         ///< elements of a window, padding included
+  bool twos = false;                       ///< all windows are 2 x 2 and whole
 };
 
 BRISK_DECLARE_PHASE(max_pool)
 BRISK_DECLARE_PHASE(max_pool_gradient)
+BRISK_DECLARE_PHASE(max_pool_scatter)  // the gradient of 2 x 2 windows that tile the input; ranges as of max_pool
 BRISK_DECLARE_PHASE(average_pool)
 BRISK_DECLARE_PHASE(average_pool_gradient)
 

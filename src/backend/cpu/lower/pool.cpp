@@ -45,37 +45,55 @@ std::vector<WindowRange> outputs_of_inputs(const Axis& a) {
   return ranges;
 }
 
-void lower_pooling(const Call& call, bool gradient, PhaseFunction function, Lowering& lowering) {
-  const graph::ValueType &read = call.input(0), &written = call.output(0);
-  const graph::ValueType &in = gradient ? written : read, &out = gradient ? read : written;
-  const Axis height = axis(call, in, out, 0), width = axis(call, in, out, 1);
+/// All windows are 2 and whole.
+bool twos(const Axis& a) { return a.kernel == 2 && a.padding == 0; }
+
+/// The windows cover each element once.
+bool tiles(const Axis& a) { return a.padding == 0 && a.stride == a.kernel && a.out * a.kernel == a.in; }
+
+/// `backward`: ranges are those of the inputs, for a kernel that gathers an input's gradient.
+void lower_pooling(const Call& call, const Axis& height, const Axis& width, bool backward, PhaseFunction function,
+                   Lowering& lowering) {
   Pooling p;
-  p.planes = call.blocks() * in.rows * in.shape[0];
+  p.planes = call.blocks() * call.input(0).rows * call.input(0).shape[0];
   p.planes_per_unit = ceil_divide(p.planes, kUnits);
-  p.read_height = read.shape[1], p.read_width = read.shape[2];
-  p.rows = gradient ? outputs_of_inputs(height) : inputs_of_outputs(height);
-  p.columns = gradient ? outputs_of_inputs(width) : inputs_of_outputs(width);
+  p.height = backward ? height.out : height.in, p.width = backward ? width.out : width.in;
+  p.rows = backward ? outputs_of_inputs(height) : inputs_of_outputs(height);
+  p.columns = backward ? outputs_of_inputs(width) : inputs_of_outputs(width);
   p.count = static_cast<float>(height.kernel * width.kernel);
+  p.twos = twos(height) && twos(width);
   const int64_t units = ceil_divide(p.planes, p.planes_per_unit);
   lowering.phase(function, units, std::move(p));
+}
+
+void lower_forward(const Call& call, PhaseFunction function, Lowering& lowering) {
+  const graph::ValueType &x = call.input(0), &y = call.output(0);
+  lower_pooling(call, axis(call, x, y, 0), axis(call, x, y, 1), false, function, lowering);
+}
+
+void lower_backward(const Call& call, PhaseFunction gather, PhaseFunction scatter_twos, Lowering& lowering) {
+  const graph::ValueType &dy = call.input(0), &dx = call.output(0);
+  const Axis height = axis(call, dx, dy, 0), width = axis(call, dx, dy, 1);
+  const bool scatters = scatter_twos && twos(height) && twos(width) && tiles(height) && tiles(width);
+  lower_pooling(call, height, width, !scatters, scatters ? scatter_twos : gather, lowering);
 }
 
 }  // namespace
 
 void lower_max_pool2d(const Call& call, Lowering& lowering) {
-  lower_pooling(call, false, BRISK_PHASE(call, max_pool), lowering);
+  lower_forward(call, BRISK_PHASE(call, max_pool), lowering);
 }
 
 void lower_max_pool2d_gradient(const Call& call, Lowering& lowering) {
-  lower_pooling(call, true, BRISK_PHASE(call, max_pool_gradient), lowering);
+  lower_backward(call, BRISK_PHASE(call, max_pool_gradient), BRISK_PHASE(call, max_pool_scatter), lowering);
 }
 
 void lower_avg_pool2d(const Call& call, Lowering& lowering) {
-  lower_pooling(call, false, BRISK_PHASE(call, average_pool), lowering);
+  lower_forward(call, BRISK_PHASE(call, average_pool), lowering);
 }
 
 void lower_avg_pool2d_gradient(const Call& call, Lowering& lowering) {
-  lower_pooling(call, true, BRISK_PHASE(call, average_pool_gradient), lowering);
+  lower_backward(call, BRISK_PHASE(call, average_pool_gradient), nullptr, lowering);
 }
 
 }  // namespace brisk::backend::cpu
