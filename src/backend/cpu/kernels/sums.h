@@ -1,20 +1,9 @@
-// Sums in double, in orders that depend on sizes alone.
+// Sums of many vectors, in orders that depend on their number alone.
 #pragma once
 
 #include "backend/cpu/kernels/vector.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
-
-/// Sum of the lanes in double.
-BRISK_INLINE double sum_double(Vec a) {
-  alignas(64) float lane[kLanes];
-  store(lane, a);
-  double part[4] = {0, 0, 0, 0};
-  BRISK_UNROLL for (int i = 0; i < kLanes; i += 4) {
-    for (int k = 0; k < 4; ++k) part[k] += static_cast<double>(lane[i + k]);
-  }
-  return (part[0] + part[2]) + (part[1] + part[3]);
-}
 
 /// A sum that carries along what its roundings lost (Kahan, 1965), so that its error does not grow with the count.
 struct RunningSum {

@@ -136,6 +136,13 @@ BRISK_INLINE Quad sum4(Vec a, Vec b, Vec c, Vec d) {
   return fold({_mm256_add_ps(_mm256_unpacklo_ps(ac, bd), _mm256_unpackhi_ps(ac, bd))});
 }
 
+BRISK_INLINE double sum_double(Vec a) {
+  const __m256d four =
+      _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(a.v)), _mm256_cvtps_pd(_mm256_extractf128_ps(a.v, 1)));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 BRISK_INLINE void transpose(Vec (&r)[kLanes]) {
   __m256 t[8];
   BRISK_UNROLL for (int i = 0; i < 4; ++i) {
