@@ -75,6 +75,20 @@ BRISK_INLINE void run_compact_tile(const ConvTaps& p, const Place& at, const Row
   }
 }
 
+void compact_plane(const CompactImages& p, const Operands& operands, int64_t plane) {
+  const Mask samples = first_lanes(p.samples);
+  const float* from = static_cast<const float*>(operands.in[p.input]) + plane * p.height * p.width * kLanes;
+  float* to = reinterpret_cast<float*>(operands.workspace + p.at) + plane * p.plane();
+  for (int64_t h = -p.top; h < p.rows - p.top; ++h) {
+    // Rows may also end within the image: a stride leaves a rest.
+    const bool inside = h >= 0 && h < p.height;
+    const int64_t width = !inside ? 0 : p.width < p.pitch - p.lead ? p.width : p.pitch - p.lead;
+    to = make_compact(nullptr, p.lead, samples, p.group, to);
+    to = make_compact(from + (inside ? h * p.width * kLanes : 0), width, samples, p.group, to);
+    to = make_compact(nullptr, p.pitch - p.lead - width, samples, p.group, to);
+  }
+}
+
 }  // namespace
 
 void conv_taps(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
@@ -109,18 +123,12 @@ void conv_taps(const void* parameters, const Operands& operands, int64_t first, 
 }
 
 void compact_images(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
-  const auto& p = *static_cast<const CompactImages*>(parameters);
-  const Mask samples = first_lanes(p.samples);
-  for (int64_t plane = first; plane < last; ++plane) {
-    const float* from = static_cast<const float*>(operands.in[p.input]) + plane * p.height * p.width * kLanes;
-    float* to = reinterpret_cast<float*>(operands.workspace + p.at) + plane * p.plane();
-    for (int64_t h = -p.top; h < p.rows - p.top; ++h) {
-      // Rows may also end within the image: a stride leaves a rest.
-      const bool inside = h >= 0 && h < p.height;
-      const int64_t width = !inside ? 0 : p.width < p.pitch - p.lead ? p.width : p.pitch - p.lead;
-      to = make_compact(nullptr, p.lead, samples, p.group, to);
-      to = make_compact(from + (inside ? h * p.width * kLanes : 0), width, samples, p.group, to);
-      to = make_compact(nullptr, p.pitch - p.lead - width, samples, p.group, to);
+  const auto& p = *static_cast<const CompactOperands*>(parameters);
+  for (int64_t unit = first; unit < last; ++unit) {
+    if (unit < p.first.planes) {
+      compact_plane(p.first, operands, unit);
+    } else {
+      compact_plane(p.second, operands, unit - p.first.planes);
     }
   }
 }

@@ -68,6 +68,11 @@ struct CompactImages {
   int64_t plane() const { return rows * pitch * group; }
 };
 
+/// One operand, or both: a unit is a plane of the first or, past its planes, of the second.
+struct CompactOperands {
+  CompactImages first, second;
+};
+
 /// Weights of each tile as [input channels][taps][packed], so that a walk reads them in order. A unit: a tile.
 struct PackWeights {
   std::vector<ChannelTile> tiles;  ///< w: where input 1 holds the tile's first weight

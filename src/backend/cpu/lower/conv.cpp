@@ -222,7 +222,6 @@ CompactImages compact(const Call& call, int64_t input, int64_t group, const Side
   c.planes = images * side.channels, c.height = side.height, c.width = side.width;
   c.top = top, c.rows = rows, c.lead = lead, c.pitch = pitch;
   c.at = lowering.workspace(c.planes * c.plane() * 4);
-  lowering.phase(BRISK_PHASE(call, compact_images), c.planes, c);
   return c;
 }
 
@@ -236,6 +235,7 @@ void add_compact_columns(const Call& call, const Line& line, int64_t group, int6
   const int64_t lead = std::max<int64_t>(0, -std::min(line.x_first, last_tap));
   const int64_t pitch = lead + std::max(line.x_first, last_tap) + vectors * together;
   const CompactImages c = compact(call, 0, group, x, images, lowering, lead, pitch, 0, x.height);
+  lowering.phase(BRISK_PHASE(call, compact_images), c.planes, CompactOperands{c, {}});
   p.group = group, p.compact_at = c.at;
   x.width = pitch, x.pixel = group;
   for (int64_t i = 0; i < tiles; ++i) {
@@ -315,8 +315,11 @@ void compact_operands(const Call& call, const Geometry& g, int64_t group, Side& 
   const Axis &height = g.axis[0], &width = g.axis[1];
   const int64_t pitch = vectors * together + (width.kernel - 1) * width.dilation;
   const int64_t rows = (height.out - 1) * height.stride + (height.kernel - 1) * height.dilation + 1;
-  p.compact_x_at = compact(call, 0, group, x, g.images, lowering, width.padding, pitch, height.padding, rows).at;
-  p.compact_y_at = compact(call, 1, group, y, g.images, lowering, 0, vectors * together, 0, y.height).at;
+  const CompactImages input =
+      compact(call, 0, group, x, g.images, lowering, width.padding, pitch, height.padding, rows);
+  const CompactImages gradient = compact(call, 1, group, y, g.images, lowering, 0, vectors * together, 0, y.height);
+  lowering.phase(BRISK_PHASE(call, compact_images), input.planes + gradient.planes, CompactOperands{input, gradient});
+  p.compact_x_at = input.at, p.compact_y_at = gradient.at;
   x.height = rows, x.width = pitch, x.pixel = group;
   y.width = vectors * together, y.pixel = group;
   p.out_width = vectors;
