@@ -37,21 +37,24 @@ BRISK_INLINE Vec relu_gradient(Vec dy, Vec y) { return select(is_nan(y), y, keep
 void dropout(const TileProgram& program, const TileStep& step, const RunState& run, int64_t at, const float* x,
              float* y, int64_t count) {
   const Vec factor = set1(step.constant);
-  Ints word[4];
-  int64_t made = -1;
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const int64_t vector = (at + i) / kLanes;
-    const int64_t element = vector % program.elements;
-    if (element % 4 == 0 || made != vector - 1) {
-      const int64_t sample = run.first_sample + vector / program.elements * kLanes;
-      word[0] = set1_int(static_cast<int32_t>(run.attempt));
-      word[1] = set1_int(static_cast<int32_t>(run.attempt >> 32));
-      word[2] = set1_int(static_cast<int32_t>(sample)) + lane_numbers();
-      word[3] = set1_int(static_cast<int32_t>(element / 4));
-      philox(step.key, word);
+  int64_t block = at / kLanes / program.elements;
+  int64_t element = at / kLanes % program.elements;
+  for (int64_t i = 0; i < count;) {
+    const int64_t sample = run.first_sample + block * kLanes;
+    Ints word[4] = {set1_int(static_cast<int32_t>(run.attempt)), set1_int(static_cast<int32_t>(run.attempt >> 32)),
+                    set1_int(static_cast<int32_t>(sample)) + lane_numbers(),
+                    set1_int(static_cast<int32_t>(element / 4))};
+    philox(step.key, word);
+    Vec scale[4];
+    BRISK_UNROLL for (int k = 0; k < 4; ++k) scale[k] = keep(at_least(word[k], step.threshold), factor);
+    const int64_t end = std::min({count, i + (4 - element % 4) * kLanes, i + (program.elements - element) * kLanes});
+    for (; i < end; i += kLanes, ++element) {
+      const Vec kept = scale[element % 4];
+      store(y + i, keep(kept > zero(), load(x + i) * kept));
     }
-    made = vector;
-    store(y + i, keep(at_least(word[element % 4], step.threshold), load(x + i) * factor));
+    if (element < program.elements) continue;
+    element = 0;
+    ++block;
   }
 }
 
