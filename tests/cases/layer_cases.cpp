@@ -1,4 +1,6 @@
 // Rows of convolution, linear layers, bias and matrix products, forward and backward.
+#include <limits>
+
 #include "cases/table.h"
 
 namespace brisk::test {
@@ -177,6 +179,16 @@ std::vector<OpCase> channel_cases() {
     rows.push_back({"bias_add_" + name, "bias_add", {}, {in(type), in(p({type.shape[0]}))}, batches, {1e-7}});
     rows.push_back({"channel_sum_" + name, "channel_sum", {}, {in(type)}, batches, kSum});
   }
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  rows.push_back({"channel_sum_special",
+                  "channel_sum",
+                  {},
+                  {in(b({3, 401}), each([=](Random&, int64_t i) { return i == 1     ? kInf
+                                                                         : i == 402 ? kNaN
+                                                                                    : 0.5; }))},
+                  few_tails(),
+                  kFunction,
+                  false});
   rows.push_back({"channel_sum_of_equals", "channel_sum", {}, {in(b({2, 32, 32}), constant(0.1))}, {67}, kSum});
   return rows;
 }

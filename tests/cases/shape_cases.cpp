@@ -1,4 +1,6 @@
 // Rows of the reductions and of the operations that move elements.
+#include <limits>
+
 #include "cases/table.h"
 
 namespace brisk::test {
@@ -46,7 +48,13 @@ std::vector<OpCase> reduce_cases() {
       }
     }
   }
+  // Infinities in some sums, NaN in others, far apart in long ones.
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Fill rare = each([=](Random&, int64_t i) { return i % 1031 != 7 ? 0.5 : i / 1031 % 3 == 1 ? kNaN : kInf; });
   for (const std::string op : {"reduce_sum", "reduce_mean"}) {
+    const Attributes last = {{"axes", Axes{1}}, {"keep", false}};
+    rows.push_back({op + "_special", op, last, {in(b({5, 1031}), rare)}, {1, 7}, kFunction, false});
+    rows.push_back({op + "_special_no_batch", op, last, {in(p({5, 1031}), rare)}, {1}, kFunction, false});
     rows.push_back({op + "_of_equals",
                     op,
                     {{"axes", Axes{0, 1}}, {"keep", false}},

@@ -11,7 +11,8 @@ struct RunningSum {
   BRISK_INLINE void add(Vec term) {
     const Vec corrected = term - lost;
     const Vec next = sum + corrected;
-    lost = (next - sum) - corrected;
+    const Vec rounding = (next - sum) - corrected;
+    lost = select(is_nan(rounding), zero(), rounding);  // an infinite sum stays infinite
     sum = next;
   }
 };
