@@ -1,9 +1,12 @@
 // The ordered list of candidates: for each op, the first that does not decline is taken.
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "backend/cpu/lower/lower.h"
 #include "backend/cpu/lowering.h"
+#include "backend/cpu/onednn.h"
+#include "core/text.h"
 #include "graph/op_table.h"
 
 namespace brisk::backend::cpu {
@@ -64,10 +67,20 @@ std::vector<Implementation> all() {
         "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
     list.push_back(native(op, lower_elementwise));
   }
+  const std::span<const Implementation> library = onednn_implementations();
+  list.insert(onednn_comes_first() ? list.begin() : list.end(), library.begin(), library.end());
   return list;
 }
 
 }  // namespace
+
+bool onednn_comes_first() {
+  const char* given = std::getenv("BRISK_CPU_ENGINE");
+  const std::string_view engine = given == nullptr ? "" : given;
+  if (engine == "onednn") return true;
+  if (engine.empty() || engine == "native") return false;
+  throw Error(ErrorCode::backend, "BRISK_CPU_ENGINE", cat('"', engine, "\"; allowed are native and onednn"));
+}
 
 std::span<const Implementation> implementations() {
   static const std::vector<Implementation> list = all();

@@ -4,6 +4,7 @@
 #include "backend/cpu/kernels/plan.h"
 #include "backend/cpu/lower/dims.h"
 #include "backend/cpu/lower/lower.h"
+#include "backend/cpu/lower/relayout.h"
 
 namespace brisk::backend::cpu {
 namespace {
@@ -17,11 +18,8 @@ void relayout(const Call& call, PhaseFunction lanes_kernel, Lowering& lowering) 
     lowering.phase(BRISK_PHASE(call, copy_plain), std::max<int64_t>(1, ceil_divide(copy.bytes, copy.unit)), copy);
     return;
   }
-  Relayout move{call.samples, type.elements(), size_of(type.dtype), 0, 1};
-  const int64_t row = move.size * call.lanes();
-  move.per_unit = std::max<int64_t>(kUnitBytes / row, 64);
-  move.units_per_block = ceil_divide(move.elements, move.per_unit);
-  lowering.phase(lanes_kernel, call.blocks() * move.units_per_block, move);
+  const Relayout move = make_relayout(call, type);
+  lowering.phase(lanes_kernel, units(call, move), move);
 }
 
 RowSum row_sum(const Call& call) { return {call.samples, call.input(0).rows, call.inputs() > 1, 1}; }
