@@ -136,6 +136,7 @@ std::vector<Unary> unaries() {
        uniform(0.01, 9),
        {kNaN, kInf, -kInf, 0, 1, -1, 1.0000001, 0.9999999, 2e-38, 3e38, 1e-5, 1e20, 0.5, 2},
        kFunction},
+      {"reciprocal", {{"numerator", 1.5}}, uniform(0.2, 3), {kNaN, kInf, -kInf, 0, -0.0, 1, -2, 1e20, 3e37}, {2e-7}},
       {"scale", {{"factor", -1.25}}, uniform(), special, {1e-7}},
       {"add_scalar", {{"value", 0.75}}, uniform(), special, {1e-7, Measure::element, 1e-7}},
       {"huber", {{"delta", 0.5}}, uniform(), special, {3e-7}},

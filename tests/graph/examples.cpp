@@ -73,7 +73,8 @@ std::vector<Example> elementwise_examples() {
   for (const char* op : {"relu_gradient", "tanh_gradient", "sigmoid_gradient"}) {
     all.push_back({op, {}, {b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}});
   }
-  append(all, {{"scale", {{"factor", -2.5}}, {b({3}, 2)}, {"[2N, 3]"}},
+  append(all, {{"reciprocal", {{"numerator", 1.5}}, {b({3})}, {"[N, 3]"}},
+               {"scale", {{"factor", -2.5}}, {b({3}, 2)}, {"[2N, 3]"}},
                {"add_scalar", {{"value", 0.5}}, {b({3})}, {"[N, 3]"}},
                {"huber", {{"delta", 0.7}}, {b({3})}, {"[N, 3]"}},
                {"huber_gradient", {{"delta", 0.7}}, {b({3}), b({3})}, {"[N, 3]"}},

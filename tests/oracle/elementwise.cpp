@@ -107,6 +107,7 @@ const std::vector<Rule>& elementwise_rules() {
       {"exp", [](Frame& f) { unary(f, [](double x) { return std::exp(x); }); }},
       {"log", [](Frame& f) { unary(f, [](double x) { return std::log(x); }); }},
       {"identity", [](Frame& f) { unary(f, [](double x) { return x; }); }},
+      {"reciprocal", [](Frame& f) { unary(f, [k = f.real("numerator")](double x) { return k / x; }); }},
       {"scale", [](Frame& f) { unary(f, [k = f.real("factor")](double x) { return k * x; }); }},
       {"add_scalar", [](Frame& f) { unary(f, [k = f.real("value")](double x) { return x + k; }); }},
       {"relu_gradient",

@@ -31,5 +31,6 @@ BRISK_EXPORT Var operator/(Var x, double value);
 BRISK_EXPORT Var operator+(double value, Var x);
 BRISK_EXPORT Var operator-(double value, Var x);
 BRISK_EXPORT Var operator*(double value, Var x);
+BRISK_EXPORT Var operator/(double value, Var x);
 
 }  // namespace brisk

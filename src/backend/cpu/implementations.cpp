@@ -63,8 +63,8 @@ std::vector<Implementation> all() {
       native("adam_walk", lower_adam_walk),
   };
   for (const char* op :
-       {"add", "sub", "mul", "div", "relu", "tanh", "sigmoid", "exp", "log", "scale", "add_scalar", "relu_gradient",
-        "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
+       {"add", "sub", "mul", "div", "relu", "tanh", "sigmoid", "exp", "log", "reciprocal", "scale", "add_scalar",
+        "relu_gradient", "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
     list.push_back(native(op, lower_elementwise));
   }
   const std::span<const Implementation> library = onednn_implementations();

@@ -134,6 +134,9 @@ std::vector<OpInfo> make_ops() {
   });
   constexpr auto exp = unary([](Derivation& d, ValueId dy) { return d.emit("mul", {dy, d.output()}); });
   constexpr auto log = unary([](Derivation& d, ValueId dy) { return d.emit("div", {dy, d.input(0)}); });
+  constexpr auto reciprocal = unary([](Derivation& d, ValueId dy) {
+    return scaled(d, d.emit("div", {d.emit("mul", {dy, d.output()}), d.input(0)}), -1);
+  });
   constexpr auto scale = unary([](Derivation& d, ValueId dy) { return scaled(d, dy, d.attributes().real("factor")); });
   constexpr auto same = unary([](Derivation&, ValueId dy) { return dy; });
   constexpr auto huber = unary([](Derivation& d, ValueId dy) {
@@ -156,6 +159,7 @@ std::vector<OpInfo> make_ops() {
           function("sigmoid", sigmoid, Reads::outputs),
           function("exp", exp, Reads::outputs),
           function("log", log, Reads::inputs),
+          function("reciprocal", reciprocal, Reads::both, {{"numerator", Kind::real}}),
           function("scale", scale, Reads::nothing, {{"factor", Kind::real}}),
           function("add_scalar", same, Reads::nothing, {{"value", Kind::real}}),
           identity,
@@ -213,6 +217,11 @@ Var operator/(Var x, double value) {
   check_number("Var / value: value", value);
   graph::check_option(value != 0, "Var / value: value", value, "must not be 0", {});
   return x * (1 / value);
+}
+
+Var operator/(double value, Var x) {
+  check_number("value / Var: value", value);
+  return apply("reciprocal", {x}, {{"numerator", value}}, "reciprocal", {});
 }
 
 Var operator-(Var x, double value) { return x + -value; }

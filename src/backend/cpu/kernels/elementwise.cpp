@@ -86,6 +86,8 @@ void run_step(const TileProgram& program, const TileStep& step, const RunState* 
       return map(out, a, count, [](Vec x) { return exp(x); });
     case Micro::log:
       return map(out, a, count, [](Vec x) { return log(x); });
+    case Micro::reciprocal:
+      return map(out, a, count, [c](Vec x) { return c / x; });
     case Micro::scale:
       return map(out, a, count, [c](Vec x) { return x * c; });
     case Micro::add_scalar:

@@ -21,6 +21,7 @@ enum class Micro : uint8_t {
   sigmoid,
   exp,
   log,
+  reciprocal,
   scale,
   add_scalar,
   relu_gradient,

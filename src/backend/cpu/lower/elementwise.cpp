@@ -15,7 +15,7 @@ namespace {
 using graph::ValueId;
 using graph::ValueType;
 
-constexpr std::array<std::pair<std::string_view, Micro>, 18> kMicros = {{
+constexpr std::array<std::pair<std::string_view, Micro>, 19> kMicros = {{
     {"add", Micro::add},
     {"sub", Micro::sub},
     {"mul", Micro::mul},
@@ -25,6 +25,7 @@ constexpr std::array<std::pair<std::string_view, Micro>, 18> kMicros = {{
     {"sigmoid", Micro::sigmoid},
     {"exp", Micro::exp},
     {"log", Micro::log},
+    {"reciprocal", Micro::reciprocal},
     {"scale", Micro::scale},
     {"add_scalar", Micro::add_scalar},
     {"relu_gradient", Micro::relu_gradient},
@@ -46,6 +47,9 @@ TileStep make_step(const graph::Node& node) {
   TileStep step;
   step.op = micro(node.op->name);
   switch (step.op) {
+    case Micro::reciprocal:
+      step.constant = static_cast<float>(node.attributes.real("numerator"));
+      break;
     case Micro::scale:
       step.constant = static_cast<float>(node.attributes.real("factor"));
       break;
