@@ -160,8 +160,8 @@ BRISK_INLINE Quad sum4(Vec a, Vec b, Vec c, Vec d) {
 
 /// Sum of the lanes in double.
 BRISK_INLINE double sum_double(Vec a) {
-  const __m512d eight = _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a.v)),
-                                      _mm512_cvtps_pd(_mm512_extractf32x8_ps(a.v, 1)));
+  const __m512d eight =
+      _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a.v)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a.v, 1)));
   const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
   const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
