@@ -12,49 +12,76 @@
 namespace brisk::test {
 namespace {
 
-struct Run {
+/// Runs all batches of a row; how many of them the implementation took.
+int run_row(const OpCase& row, const cpu::Implementation& implementation, cpu::Isa isa) {
+  int ran = 0;
+  for (const int64_t samples : batches_of(row)) {
+    SCOPED_TRACE(row.name + ", batch " + std::to_string(samples));
+    const NodeCase node_case = make_case(row, samples);
+    const Outcome outcome = run_node(node_case, implementation, isa);
+    if (!outcome.declined.empty()) continue;
+    ++ran;
+    EXPECT_EQ(outcome.problems, std::vector<std::string>());
+    EXPECT_EQ(difference(node_case, outcome, row.tolerance), "");
+    if (testing::Test::HasFailure()) break;
+  }
+  return ran;
+}
+
+struct Native {
   const OpCase* row;
   const cpu::Implementation* implementation;
   cpu::Isa isa;
 };
+void PrintTo(const Native& run, std::ostream* out) { *out << run.row->name; }
 
-void PrintTo(const Run& run, std::ostream* out) { *out << run.row->name; }
-
-std::vector<Run> runs() {
-  std::vector<Run> all;
+std::vector<Native> native_runs() {
+  std::vector<Native> runs;
   for (const OpCase& row : op_cases()) {
     for (const cpu::Implementation* implementation : implementations(row.op)) {
-      for (const cpu::Isa isa : instruction_sets()) all.push_back({&row, implementation, isa});
+      if (implementation->name != "native") continue;
+      for (const cpu::Isa isa : instruction_sets()) runs.push_back({&row, implementation, isa});
     }
   }
-  return all;
+  return runs;
 }
 
-class OpCases : public testing::TestWithParam<Run> {};
+class OpCases : public testing::TestWithParam<Native> {};
 
 TEST_P(OpCases, AgreesWithReference) {
   const auto [row, implementation, isa] = GetParam();
-  std::string declined;
-  bool ran = false;
-  for (const int64_t samples : batches_of(*row)) {
-    SCOPED_TRACE(row->name + ", batch " + std::to_string(samples));
-    const NodeCase node_case = make_case(*row, samples);
-    const Outcome outcome = run_node(node_case, *implementation, isa);
-    if (!outcome.declined.empty()) {
-      declined = outcome.declined;
-      ASSERT_NE(implementation->name, "native") << declined;
-      continue;
-    }
-    ran = true;
-    ASSERT_EQ(outcome.problems, std::vector<std::string>());
-    ASSERT_EQ(difference(node_case, outcome, row->tolerance), "");
-  }
-  if (!ran) GTEST_SKIP() << implementation->name << ": " << declined;
+  EXPECT_EQ(run_row(*row, *implementation, isa), static_cast<int>(batches_of(*row).size())) << "native declined";
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, OpCases, testing::ValuesIn(runs()), [](const auto& made) {
-  const Run& run = made.param;
-  return run.row->name + "_" + std::string(run.implementation->name) + "_" + name(run.isa);
+INSTANTIATE_TEST_SUITE_P(Native, OpCases, testing::ValuesIn(native_runs()),
+                         [](const auto& made) { return made.param.row->name + "_" + name(made.param.isa); });
+
+/// Candidates from libraries, each of which goes over all rows of its operation in one test: also over those that it
+/// would leave to others by preference.
+std::vector<const cpu::Implementation*> library_candidates() {
+  std::vector<const cpu::Implementation*> candidates;
+  for (const cpu::Implementation& implementation : cpu::implementations()) {
+    if (implementation.name != "native") candidates.push_back(&implementation);
+  }
+  return candidates;
+}
+
+class LibraryCandidates : public testing::TestWithParam<const cpu::Implementation*> {};
+
+TEST_P(LibraryCandidates, AgreeWithReference) {
+  if (!GetParam()->lower) GTEST_SKIP() << "built without " << GetParam()->name;
+  cpu::Implementation forced = *GetParam();
+  forced.declines = nullptr;
+  for (const OpCase& row : op_cases()) {
+    if (row.op != forced.op) continue;
+    run_row(row, forced, instruction_sets().back());
+    if (HasFailure()) return;
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LibraryCandidates);
+INSTANTIATE_TEST_SUITE_P(Library, LibraryCandidates, testing::ValuesIn(library_candidates()), [](const auto& made) {
+  return std::string(made.param->op) + "_" + std::string(made.param->name);
 });
 
 TEST(OpCaseTable, NamesAreUnique) {
