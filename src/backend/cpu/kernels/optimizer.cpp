@@ -18,13 +18,12 @@ BRISK_INLINE void for_each_stretch(const Walk& walk, int64_t unit, F f) {
 /// What squares in float must add up to, so that those that underflow do not count.
 constexpr double kLeastSquares = 1e-27;
 
-/// Squares in float over a stretch; all is well when their sum is finite and at least kLeastSquares.
-double sum_squares(const float* g, int64_t count) {
-  const Vec total = sum_of((count + kLanes - 1) / kLanes, [&](int64_t i) {
-    const int64_t left = count - i * kLanes;
-    const Vec v = left >= kLanes ? load(g + i * kLanes) : load_first(g + i * kLanes, left);
-    return v * v;
-  });
+/// Sum of f over a stretch, in float.
+template <class F>
+BRISK_INLINE double sum_over(const float* g, int64_t count, F f) {
+  const int64_t whole = count / kLanes;
+  Vec total = sum_of(whole, [&](int64_t i) { return f(load(g + i * kLanes)); });
+  if (whole * kLanes < count) total += f(load_first(g + whole * kLanes, count - whole * kLanes));
   return sum_double(total);
 }
 
@@ -33,7 +32,7 @@ struct Squares {
   double nonfinite = 0;
 };
 
-/// The same in double, without the elements that are not finite.
+/// In double, without the elements that are not finite.
 Squares sum_finite_squares(const float* g, int64_t count) {
   Squares squares;
   for (int64_t i = 0; i < count; ++i) {
@@ -44,6 +43,14 @@ Squares sum_finite_squares(const float* g, int64_t count) {
     }
   }
   return squares;
+}
+
+/// Squares in float; in double where those leave the range in which they are exact enough.
+Squares sum_squares(const float* g, int64_t count) {
+  const double sum = sum_over(g, count, [](Vec v) { return v * v; });
+  if (std::isfinite(sum) && sum >= kLeastSquares) return {sum, 0};
+  if (sum == 0 && sum_over(g, count, [](Vec v) { return abs(v); }) == 0) return {};
+  return sum_finite_squares(g, count);
 }
 
 /// Calls f(first element, mask of the vector) over a stretch.
@@ -87,10 +94,7 @@ void gradient_squares(const void* parameters, const Operands& operands, int64_t 
   for (int64_t unit = first; unit < last; ++unit) {
     Squares total;
     for_each_stretch(walk, unit, [&](const Stretch& s) {
-      const float* g = operands.input<float>(1 + s.parameter) + s.first;
-      const double sum = sum_squares(g, s.count);
-      const bool in_range = std::isfinite(sum) && sum >= kLeastSquares;
-      const Squares squares = in_range ? Squares{sum, 0} : sum_finite_squares(g, s.count);
+      const Squares squares = sum_squares(operands.input<float>(1 + s.parameter) + s.first, s.count);
       total.sum += squares.sum;
       total.nonfinite += squares.nonfinite;
     });
