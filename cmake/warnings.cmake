@@ -5,6 +5,9 @@ function(brisk_own_target target)
   if(NOT own_OPTIMIZE)
     set(own_OPTIMIZE -O2)
   endif()
+  if(BRISK_SANITIZE)  # what a sanitizer finds does not depend on it, and -O3 takes it minutes
+    set(own_OPTIMIZE -O1)
+  endif()
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20
     CXX_STANDARD_REQUIRED ON
