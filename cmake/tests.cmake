@@ -5,7 +5,7 @@
 #     test whole steps. Tests of single kernels (backend, cases) go through the instruction sets themselves.
 #   - BRISK_SOURCE_DIR and BRISK_BIN_DIR are defined: where test data and built programs are.
 include(GoogleTest)
-set(BRISK_TEST_EVERY_ISA backend exec golden)
+set(BRISK_TEST_EVERY_ISA exec golden train)
 set(BRISK_TEST_TIMEOUT_S 900)
 
 # Flags that every test source shares. Tests are compiled fast (-O1); what takes time in them is the library.
