@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/host_view.h"
 #include "core/machine.h"
 #include "core/text.h"
 
@@ -57,6 +58,13 @@ View View::rows(int64_t first, int64_t count) const {
   return {const_cast<void*>(part.raw()), part.shape(), part.dtype(), part.device()};
 }
 
+void check_host(const std::string& field, const ConstView& view) {
+  if (view.device() != cpu()) {
+    throw Error(ErrorCode::data, field, cat("lies on ", view.device(), "; give a view of host memory"));
+  }
+  if (!view.raw() && view.count() > 0) throw Error(ErrorCode::data, field, "is a view of nothing (null)");
+}
+
 void ConstView::check_dtype(DType wanted) const {
   if (wanted != dtype_) {
     throw Error(ErrorCode::data, cat("data<", name(wanted), ">()"),
@@ -77,11 +85,8 @@ Tensor::Tensor(Shape shape, DType dtype) : shape_(shape), dtype_(dtype) {
 }
 
 Tensor::Tensor(const ConstView& view) : shape_(view.shape()), dtype_(view.dtype()) {
-  if (view.device() != cpu()) {
-    throw Error(ErrorCode::data, "Tensor", cat("the view lies on ", view.device(), "; a Tensor holds host memory"));
-  }
+  check_host("Tensor", view);
   const int64_t bytes = byte_count(shape_, dtype_);
-  if (!view.raw() && bytes > 0) throw Error(ErrorCode::data, "Tensor", "the view is empty (null pointer)");
   bytes_ = allocate(bytes);
   if (bytes > 0) std::memcpy(bytes_.get(), view.raw(), static_cast<size_t>(bytes));
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "brisk/data.h"
+#include "core/host_view.h"
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/order.h"
@@ -17,12 +18,14 @@ Field field_of(std::string name, const ConstView& elements) {
   if (elements.shape().rank() == 0) {
     throw Error(ErrorCode::data, cat("\"", name, "\""), "a scalar has no samples; the first dimension counts them");
   }
-  if (elements.device() != cpu()) {
-    throw Error(ErrorCode::data, cat("\"", name, "\""),
-                cat("lies on ", elements.device(), "; a data set is in host memory"));
-  }
+  check_host(cat("\"", name, "\""), elements);
   const Shape& shape = elements.shape();
   return {std::move(name), Shape(std::span<const int64_t>(shape.begin() + 1, shape.end())), elements.dtype()};
+}
+
+void check_index(int64_t index, int64_t count, const std::string& owner) {
+  if (index >= 0 && index < count) return;
+  throw Error(ErrorCode::data, cat("sample ", index, " of ", owner), cat("allowed is 0 to ", count - 1));
 }
 
 // A division for each pixel, made once.
@@ -109,11 +112,7 @@ std::string InMemoryDataset::name() const { return name_.empty() ? "data set" : 
 
 void InMemoryDataset::rows(std::span<const int64_t> indices, Batch& out) const {
   const int64_t count = size();
-  for (const int64_t index : indices) {
-    if (index < 0 || index >= count) {
-      throw Error(ErrorCode::data, cat("sample ", index, " of ", name()), cat("allowed is 0 to ", count - 1));
-    }
-  }
+  for (const int64_t index : indices) check_index(index, count, name());
   out.assign(indices);
   for (size_t c = 0; c < columns_.size(); ++c) {
     const Column& column = columns_[c];
@@ -138,7 +137,8 @@ void InMemoryDataset::rows(std::span<const int64_t> indices, Batch& out) const {
 }
 
 void InMemoryDataset::read(int64_t index, Sample& out, Random&) const {
-  const int64_t row = rows_ ? rows_->at(static_cast<size_t>(index)) : index;
+  check_index(index, size(), name());
+  const int64_t row = rows_ ? (*rows_)[static_cast<size_t>(index)] : index;
   for (const Column& column : columns_) {
     const ConstView from = column.elements.rows(row, 1);
     copy_elements(static_cast<const std::byte*>(from.raw()), column.pixels, from.count(), column.field.dtype,

@@ -2,7 +2,9 @@
 #include "brisk/model.h"
 
 #include <algorithm>
+#include <set>
 
+#include "core/host_view.h"
 #include "core/text.h"
 #include "exec/store.h"
 #include "graph/trace.h"
@@ -56,17 +58,24 @@ graph::Segment& find_segment(ModelState& state, std::string_view name) {
       cat("model '", state.name, "' has no such parameter", near.empty() ? "" : " (did you mean " + near + "?)"));
 }
 
+ModelState& held(const std::shared_ptr<ModelState>& state) {
+  if (!state) throw Error(ErrorCode::state, "Model", "is empty: it was moved from");
+  return *state;
+}
+
 void set_frozen(ModelState& state, std::initializer_list<std::string_view> globs, bool frozen, const char* field) {
+  std::set<graph::Segment*> chosen;  // all patterns are looked at before anything changes
   for (const std::string_view glob : globs) {
     bool matched = false;
     for (graph::Segment& segment : state.segments) {
       if (!optim::glob_matches(glob, segment.spec.name)) continue;
-      segment.frozen = frozen;
+      chosen.insert(&segment);
       matched = true;
     }
     if (!matched)
       throw Error(ErrorCode::option, field, cat("\"", glob, "\" matches no parameter of model '", state.name, "'"));
   }
+  for (graph::Segment* segment : chosen) segment->frozen = frozen;
   ++state.freeze_version;
 }
 
@@ -81,54 +90,58 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 Vars Model::operator()(const Vars& inputs) const {
+  held(state_);
   return graph::inline_model(graph::Tracer::current(), state_, inputs);
 }
 
 Var Model::operator()(Var input) const {
-  if (state_->inputs.size() != 1)
-    throw Error(ErrorCode::data, cat("model '", state_->name, "'"),
-                cat("has ", state_->inputs.size(), " inputs; call it with Vars"));
-  const Vars out = (*this)(Vars{{state_->inputs[0].name, input}});
+  if (held(state_).inputs.size() != 1)
+    throw Error(ErrorCode::data, cat("model '", held(state_).name, "'"),
+                cat("has ", held(state_).inputs.size(), " inputs; call it with Vars"));
+  const Vars out = (*this)(Vars{{held(state_).inputs[0].name, input}});
   if (out.size() != 1)
-    throw Error(ErrorCode::data, cat("model '", state_->name, "'"),
+    throw Error(ErrorCode::data, cat("model '", held(state_).name, "'"),
                 cat("has ", out.size(), " outputs; call it with Vars"));
   return out.entries()[0].second;
 }
 
-const std::string& Model::name() const { return state_->name; }
-std::vector<Field> Model::inputs() const { return state_->inputs; }
+const std::string& Model::name() const { return held(state_).name; }
+std::vector<Field> Model::inputs() const { return held(state_).inputs; }
 
 std::vector<Parameter> Model::parameters() const {
   std::vector<Parameter> out;
-  for (const graph::Segment& s : state_->segments)
+  for (const graph::Segment& s : held(state_).segments)
     out.push_back({s.spec.name, s.spec.torch_shape, s.frozen, s.spec.buffer});
   return out;
 }
 
 Tensor Model::parameter(std::string_view name) const {
-  const graph::Segment& segment = find_segment(*state_, name);
+  const graph::Segment& segment = find_segment(held(state_), name);
   Tensor out(segment.spec.torch_shape);
-  exec::to_torch(segment.spec, exec::store_of(*state_).data(segment), out.data<float>());
+  exec::to_torch(segment.spec, exec::store_of(held(state_)).data(segment), out.data<float>());
   return out;
 }
 
 void Model::set_parameter(std::string_view name, const ConstView& value) {
-  const graph::Segment& segment = find_segment(*state_, name);
+  const graph::Segment& segment = find_segment(held(state_), name);
   if (!(value.shape() == segment.spec.torch_shape))
     throw Error(ErrorCode::weights, std::string(name),
                 cat("given ", value.shape(), ", the model has ", segment.spec.torch_shape));
-  exec::from_torch(segment.spec, value.data<float>(), exec::store_of(*state_).data(segment));
+  check_host(std::string(name), value);
+  exec::from_torch(segment.spec, value.data<float>(), exec::store_of(held(state_)).data(segment));
 }
 
 int64_t Model::parameter_count() const {
   int64_t count = 0;
-  for (const graph::Segment& segment : state_->segments) count += segment.spec.buffer ? 0 : segment.count;
+  for (const graph::Segment& segment : held(state_).segments) count += segment.spec.buffer ? 0 : segment.count;
   return count;
 }
 
-void Model::freeze(std::initializer_list<std::string_view> globs) { set_frozen(*state_, globs, true, "Model::freeze"); }
+void Model::freeze(std::initializer_list<std::string_view> globs) {
+  set_frozen(held(state_), globs, true, "Model::freeze");
+}
 void Model::unfreeze(std::initializer_list<std::string_view> globs) {
-  set_frozen(*state_, globs, false, "Model::unfreeze");
+  set_frozen(held(state_), globs, false, "Model::unfreeze");
 }
 
 }  // namespace brisk

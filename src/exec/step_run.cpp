@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/host_view.h"
 #include "core/machine.h"
 #include "core/text.h"
 #include "exec/step_impl.h"
@@ -54,10 +55,7 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
                 cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ",
                     brisk::name(view.dtype())));
   }
-  if (view.device() != Device())
-    throw Error(ErrorCode::data, cat("\"", field.name, "\""),
-                cat("lies on ", view.device(), "; this step takes host views"));
-  if (!view.raw()) throw Error(ErrorCode::data, cat("\"", field.name, "\""), "is a view of nothing (null)");
+  check_host(cat("\"", field.name, "\""), view);
   input_pointers_[index] = view.raw();
   input_rows_[index] = view.shape()[0];
 }
@@ -119,8 +117,7 @@ void Step::Impl::prepare() {
   auto plan = make_plan(Phase::train, batch, accumulate > 1);
   const PlanBytes bytes = plan->bytes;
   int64_t held = 0;
-  for (const auto& model : models_)
-    if (model->store) held += model->store->parameter_bytes() + model->store->buffer_bytes();
+  for (const auto& model : models_) held += exec::store_bytes(*model);
   const int64_t available = available_memory_bytes();
   if (bytes.total - held > available) {
     const int64_t most = largest_batch({.budget_bytes = std::max<int64_t>(available + held, 1)});
@@ -142,7 +139,7 @@ void Step::Impl::prepare() {
   for (size_t i = 0; i < count; ++i) {
     const graph::ParameterRef& parameter = program_.parameters[i];
     ModelState& model = *models_[static_cast<size_t>(parameter.store)];
-    bindings_.parameters[i] = model.store->data(model.segments[static_cast<size_t>(parameter.segment)]);
+    bindings_.parameters[i] = exec::store_of(model).data(model.segments[static_cast<size_t>(parameter.segment)]);
     if (layout_.offsets[i] < 0) continue;
     bindings_.gradients[i] = floats(gradients_) + layout_.offsets[i];
     if (optimizer.moments() >= 1) bindings_.moment1[i] = floats(moments_) + layout_.offsets[i];
@@ -157,8 +154,7 @@ void Step::Impl::prepare() {
 
 int64_t Step::Impl::held_bytes() const {
   int64_t bytes = activations_.bytes() + gradients_.bytes() + moments_.bytes();
-  for (const auto& model : models_)
-    if (model->store) bytes += model->store->parameter_bytes() + model->store->buffer_bytes();
+  for (const auto& model : models_) bytes += exec::store_bytes(*model);
   return bytes + (runtime_ ? runtime_->scratch_bytes() : 0);
 }
 
@@ -504,6 +500,7 @@ void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
   if (!(value.shape() == spec.torch_shape))
     throw Error(ErrorCode::shape, cat("gradient of \"", name, "\""),
                 cat("given ", value.shape(), ", the parameter has ", spec.torch_shape));
+  check_host(cat("gradient of \"", name, "\""), value);
   exec::from_torch(spec, value.data<float>(), bindings_.gradients[index]);
 }
 

@@ -47,8 +47,14 @@ Store::Store(const ModelState& model)
 }
 
 Store& store_of(ModelState& model) {
+  const std::lock_guard lock(model.store_mutex);
   if (!model.store) model.store = std::make_shared<Store>(model);
   return *model.store;
+}
+
+int64_t store_bytes(ModelState& model) {
+  const std::lock_guard lock(model.store_mutex);
+  return model.store ? model.store->parameter_bytes() + model.store->buffer_bytes() : 0;
 }
 
 void to_torch(const graph::ParameterSpec& spec, const float* canonical, float* torch) {

@@ -23,8 +23,10 @@ class Store {
   Arena buffers_;
 };
 
-/// The model's store, made now if it was not.
+/// The model's store, made now if it was not; by one thread if several ask at once.
 Store& store_of(ModelState& model);
+/// Bytes of its arenas; 0 while they are not made.
+int64_t store_bytes(ModelState& model);
 
 /// Copies between the canonical order and PyTorch's layout (accumulating nothing).
 void to_torch(const graph::ParameterSpec& spec, const float* canonical, float* torch);

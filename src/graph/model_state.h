@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ModelState {
   int64_t parameter_floats = 0;                     ///< arena sizes in floats, padding included
   int64_t buffer_floats = 0;
   int64_t freeze_version = 0;          ///< changes with freeze and unfreeze
+  std::mutex store_mutex;              ///< guards `store`: several threads may be the first to need it
   std::shared_ptr<exec::Store> store;  ///< made when first needed
   std::atomic<bool> busy{false};       ///< a step is running on it
 };

@@ -256,5 +256,20 @@ TEST(Fill, CallsReadOfClassesDerivedFromTheOneInMemory) {
   EXPECT_FALSE(data::fill(set, std::vector<int64_t>{1}, 0, 0, batch, std::atomic<bool>{true}));
 }
 
+TEST(InMemoryDataset, ViewsOfNothingAreRefusedAndIndicesChecked) {
+  InMemoryDataset set;
+  Tensor moved(Shape{4, 2});
+  set.add("kept", std::move(moved));
+  EXPECT_THROW(set.add("null", ConstView(static_cast<const float*>(nullptr), {4, 2})), Error);
+  EXPECT_THROW(set.add("moved", std::move(moved)), Error);
+  EXPECT_NO_THROW(InMemoryDataset().add("none", ConstView(static_cast<const float*>(nullptr), {0, 2})));
+  const InMemoryDataset part = set.split({.first = 0.5}).first;
+  Batch batch(part.fields(), 1);
+  batch.assign(std::vector<int64_t>{0});
+  Sample sample(batch, 0);
+  Random random(0, 0, 0);
+  for (const int64_t index : {int64_t{-1}, int64_t{2}}) EXPECT_THROW(part.read(index, sample, random), Error) << index;
+}
+
 }  // namespace
 }  // namespace brisk
