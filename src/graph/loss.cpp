@@ -2,6 +2,7 @@
 #include "brisk/loss.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/text.h"
@@ -13,6 +14,9 @@ namespace {
 using graph::Access;
 using graph::Attributes;
 using graph::Layer;
+
+/// As the kernels hold it.
+bool finite(double value) { return std::isfinite(static_cast<float>(value)); }
 
 /// [N, ...] -> [N]: the mean of each sample's elements.
 Var row_mean(Layer& layer, Var x) {
@@ -74,8 +78,13 @@ Mean operator+(Mean a, const Mean& b) {
 }
 
 Mean operator*(Mean a, double factor) {
-  if (!std::isfinite(factor)) throw Error(ErrorCode::option, "Mean", cat("factor ", factor, ": must be finite"));
-  for (Mean::Term& term : a.terms_) term.factor *= factor;
+  for (Mean::Term& term : a.terms_) {
+    term.factor *= factor;
+    if (!finite(term.factor))
+      throw Error(ErrorCode::option, "Mean",
+                  cat("factor ", factor, " makes the factor of '", term.name, "' ", term.factor,
+                      "; it must be finite as an f32"));
+  }
   return a;
 }
 
@@ -103,7 +112,7 @@ Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where wh
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
     refuse("label_smoothing", options.label_smoothing, "must be in [0, 1)");
   for (const double weight : options.class_weights)
-    if (!(weight >= 0 && std::isfinite(weight))) refuse("class_weights", weight, "each must be finite and at least 0");
+    if (!(weight >= 0 && finite(weight))) refuse("class_weights", weight, "each must be finite as an f32, at least 0");
   Layer layer(logits, "cross_entropy", options.name, where);
   const graph::ValueType& type = Access::type(logits);
   if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
@@ -143,8 +152,9 @@ LossFunction mse(MseOptions options) {
 }
 
 Mean huber(Var output, Var target, HuberOptions options, Where where) {
-  if (!(options.delta > 0 && std::isfinite(options.delta)))
-    throw Error(ErrorCode::option, cat("huber.delta = ", options.delta), "must be finite and above 0", where);
+  // With denormals flushed a smaller one would be 0, and so would the loss.
+  if (!(options.delta >= std::numeric_limits<float>::min() && finite(options.delta)))
+    throw Error(ErrorCode::option, cat("huber.delta = ", options.delta), "must be finite and above 1.2e-38", where);
   require_same("huber", output, target, where);
   Layer layer(output, "huber", options.name, where);
   const Var difference = layer.apply("sub", {output, target}, {});

@@ -1,4 +1,6 @@
 // Var, Vars, Scope, Shared and parameter(): the front end of tracing.
+#include <cmath>
+
 #include "core/text.h"
 #include "graph/model_state.h"
 #include "graph/trace.h"
@@ -68,6 +70,11 @@ Var parameter(std::string_view name, Shape shape, ParameterOptions options, Wher
     if (size < 1)
       throw Error(ErrorCode::shape, "parameter '" + std::string(name) + "'",
                   "shape " + shape.text() + " has no elements", where);
+  const double value = options.init.value;
+  const bool draws = options.init.kind != Init::Kind::constant;
+  if (!std::isfinite(static_cast<float>(value)) || (draws && value < 0))
+    throw Error(ErrorCode::option, cat("parameter '", name, "'.init.value = ", value),
+                draws ? "must be a finite number of at least 0" : "must be a finite number as an f32", where);
   graph::ParameterSpec spec;
   const std::string scope = tracer->scope();
   spec.name = scope.empty() ? std::string(name) : scope + "." + std::string(name);

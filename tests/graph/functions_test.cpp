@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "brisk/loss.h"
 #include "brisk/ops/conv.h"
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/linear.h"
@@ -152,6 +153,30 @@ TEST_F(Functions, Arithmetic) {
             std::string::npos);
   EXPECT_NE(error_of([&] { relu(input({2}, DType::i64)); }).find("input must be f32, got i64 [N, 2]"),
             std::string::npos);
+}
+
+TEST_F(Functions, NumbersThatAnF32CannotHoldAreRefused) {
+  const Var x = input({2});
+  const std::string finite = "finite";
+  for (const double value : {1e39, -1e300}) {
+    EXPECT_NE(error_of([&] { x* value; }).find(finite), std::string::npos) << value;
+    EXPECT_NE(error_of([&] { x + value; }).find(finite), std::string::npos) << value;
+    EXPECT_NE(error_of([&] { value / x; }).find(finite), std::string::npos) << value;
+    EXPECT_NE(error_of([&] { 10.0 * (0.1 * value * mse(x, x)); }).find(finite), std::string::npos) << value;
+    EXPECT_NE(error_of([&] { parameter("p", {2}, {.init = init::constant(value)}); }).find(finite), std::string::npos);
+  }
+  EXPECT_NE(error_of([&] { x / 1e-39; }).find("infinite"), std::string::npos);
+  for (const double delta : {1e39, 1e-39}) {
+    EXPECT_NE(error_of([&] { huber(x, x, {.delta = delta}); }).find("huber.delta"), std::string::npos) << delta;
+  }
+  const Var labels = input({}, DType::i64);
+  EXPECT_NE(error_of([&] {
+              cross_entropy(x, labels, {.class_weights = {1, 1e39}});
+            }).find("class_weights"),
+            std::string::npos);
+  for (const Init& init : {init::uniform(-1), init::normal(NAN), init::normal(1e39)}) {
+    EXPECT_NE(error_of([&] { parameter("p", {2}, {.init = init}); }).find("init.value"), std::string::npos);
+  }
 }
 
 TEST_F(Functions, AxesCountTheSamples) {

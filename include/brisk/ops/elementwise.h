@@ -23,7 +23,7 @@ BRISK_EXPORT Var operator*(Var a, Var b);
 BRISK_EXPORT Var operator/(Var a, Var b);
 BRISK_EXPORT Var operator-(Var x);
 
-/// With the same finite number for all elements. Throws Error [option] for NaN, infinity and division by 0.
+/// With the same number for all elements, an f32. Throws Error [option] for one that is not finite and division by 0.
 BRISK_EXPORT Var operator+(Var x, double value);
 BRISK_EXPORT Var operator-(Var x, double value);
 BRISK_EXPORT Var operator*(Var x, double value);

@@ -198,7 +198,8 @@ Var operator-(Var x) { return x * -1.0; }
 namespace {
 
 void check_number(const char* operation, double value) {
-  graph::check_option(std::isfinite(value), operation, value, "must be a finite number", {});
+  graph::check_option(std::isfinite(static_cast<float>(value)), operation, value, "must be a finite number as an f32",
+                      {});
 }
 
 }  // namespace
@@ -215,7 +216,8 @@ Var operator*(Var x, double value) {
 
 Var operator/(Var x, double value) {
   check_number("Var / value: value", value);
-  graph::check_option(value != 0, "Var / value: value", value, "must not be 0", {});
+  graph::check_option(std::isfinite(static_cast<float>(1 / value)), "Var / value: value", value,
+                      "must not be 0, nor so small that 1 / value is infinite as an f32", {});
   return x * (1 / value);
 }
 
