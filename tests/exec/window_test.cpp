@@ -134,5 +134,22 @@ TEST(Window, AGradientThatIsNotFiniteMovesNothing) {
   EXPECT_EQ(step.clock().updates, 1);
 }
 
+TEST(Window, ABatchThatIsNotFiniteLeavesRunningStatistics) {
+  Model model([](Var x) { return batch_norm(x); }, {2});
+  Step step(model, mse(), sgd({.learning_rate = 0.1}), {.batch = 3});
+  const std::vector<float> target(6, 0.0f);
+  for (const float bad : {std::nanf(""), HUGE_VALF, 1e30f}) {
+    const std::vector<float> x = {1, 1, bad, 2, -3, 3};  // the first channel only
+    try {
+      step.run(view(x, {3, 2}), view(target, {3, 2}));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::numeric);
+    }
+    EXPECT_EQ(model.parameter("bn1.running_mean").data<float>()[0], 0) << bad;
+    EXPECT_EQ(model.parameter("bn1.running_var").data<float>()[0], 1) << bad;
+  }
+  EXPECT_GT(model.parameter("bn1.running_mean").data<float>()[1], 0);
+}
+
 }  // namespace
 }  // namespace brisk

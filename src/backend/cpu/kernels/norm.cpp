@@ -263,11 +263,14 @@ void batch_norm_gradient_apply(const void* parameters, const Operands& operands,
 void batch_norm_commit(const void* parameters, const Operands& operands, int64_t, int64_t) {
   const auto& norm = *static_cast<const BatchNorm*>(parameters);
   const bool skipped = operands.run->status->set();
+  const float *mean = operands.input<float>(0), *variance = operands.input<float>(1);
   for (int which = 0; which < 2; ++which) {
     const float *batch = operands.input<float>(which), *before = operands.input<float>(2 + which);
     auto* running = operands.output<float>(which);
     for (int64_t c = 0; c < norm.cut.channels; ++c) {
-      running[c] = skipped ? before[c] : (1 - norm.momentum) * before[c] + norm.momentum * batch[c];
+      // A batch that is not finite would stay in the running statistics for ever, though its update is skipped.
+      const bool counts = !skipped && std::isfinite(mean[c]) && std::isfinite(variance[c]);
+      running[c] = counts ? (1 - norm.momentum) * before[c] + norm.momentum * batch[c] : before[c];
     }
   }
 }
