@@ -247,10 +247,18 @@ int64_t Step::Impl::largest_batch(const LargestBatchOptions& options) {
     throw Error(ErrorCode::option, cat("LargestBatchOptions.budget_bytes = ", options.budget_bytes),
                 "must be 0 (what is available now) or more");
   const int64_t budget = options.budget_bytes > 0 ? options.budget_bytes : available_memory_bytes();
-  const auto fits = [&](int64_t rows) { return plan(rows).bytes().total <= budget; };
+  const auto fits = [&](int64_t rows) {
+    try {
+      return plan(rows).bytes().total <= budget;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::memory) throw;
+      return false;  // more bytes than a plan can count
+    }
+  };
   if (!fits(1)) return 0;
+  if (fits(kMaximumCount)) return kMaximumCount;
   int64_t low = 1, high = 2;
-  while (high <= kMaximumCount && fits(high)) {
+  while (high < kMaximumCount && fits(high)) {
     low = high;
     high *= 2;
   }

@@ -14,9 +14,23 @@ Layout layout_of(const graph::Value& value) {
   return value.type.batched() && value.place == Place::activation ? Layout::lanes : Layout::plain;
 }
 
+/// All values together stay far below 63 bits, so that no arithmetic on sizes overflows behind this line.
+void check_bytes(const Graph& graph, int64_t samples, int lanes) {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  int64_t total = 0;
+  for (const graph::Value& value : graph.values) {
+    int64_t bytes = value.type.elements() * size_of(value.type.dtype);  // of one sample: fits, as tracing has checked
+    const int64_t rounded = value.type.batched() ? (samples + lanes - 1) / lanes * lanes : 1;
+    if (__builtin_mul_overflow(bytes, rounded, &bytes) || __builtin_add_overflow(total, bytes, &total) || total > kMost)
+      throw Error(ErrorCode::memory, cat("batch ", samples),
+                  "needs more than 2^61 bytes; use a smaller batch or model");
+  }
+}
+
 }  // namespace
 
 Graph select(Graph graph, const PlanRequest& request) {
+  check_bytes(graph, request.samples, request.target->lanes());
   for (graph::Value& value : graph.values) value.layout = layout_of(value);
   for (size_t i = 0; i < graph.nodes.size();) {
     std::vector<int32_t> nodes = {static_cast<int32_t>(i)};

@@ -74,5 +74,19 @@ TEST(Model, SeveralThreadsMayBeTheFirstToNeedItsBytes) {
   }
 }
 
+TEST(Step, BatchesThatNoMachineHolds) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  Model model = small();
+  const Step step(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 2});
+  EXPECT_EQ(step.largest_batch({.budget_bytes = INT64_MAX}), kMost);
+  EXPECT_EQ(step.largest_batch({.budget_bytes = step.plan(kMost).bytes().total - 1}), kMost - 1);
+  Model wide([](Var x) { return x * parameter("w", {1}); }, {int64_t{1} << 33});
+  const Step large(wide, mse(), sgd({.learning_rate = 0.1}), {.batch = 2});
+  EXPECT_EQ(code_of([&] { large.plan(kMost); }), ErrorCode::memory);
+  const int64_t most = large.largest_batch({.budget_bytes = INT64_MAX});
+  EXPECT_GT(most, 1 << 20);
+  EXPECT_LT(most, kMost);
+}
+
 }  // namespace
 }  // namespace brisk
