@@ -12,7 +12,14 @@ namespace {
 
 constexpr double kRounding = 1e-9;  // of one micro-batch, or of one period: below it two durations are the same
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+/// a x b + c for numbers of at least 0; beyond 63 bits the largest one, which no run reaches.
+int64_t multiply_add(int64_t a, int64_t b, int64_t c) {
+  int64_t out = 0;
+  const bool over = __builtin_mul_overflow(a, b, &out) || __builtin_add_overflow(out, c, &out);
+  return over ? std::numeric_limits<int64_t>::max() : out;
+}
 
 int64_t ceil_tolerant(double value) { return static_cast<int64_t>(std::ceil(value - kRounding)); }
 
@@ -31,9 +38,12 @@ Position after_epochs(double epochs, const EpochShape& shape) {
 Position after_units(int64_t amount, int64_t left, int64_t per_epoch, int64_t unit_in_micro, bool unit_is_window,
                      const EpochShape& shape, const Position& position) {
   const auto micros = [&](int64_t units) {
-    return unit_is_window ? units * unit_in_micro : ceil_div(units, unit_in_micro);
+    return unit_is_window ? multiply_add(units, unit_in_micro, 0) : ceil_div(units, unit_in_micro);
   };
-  if (amount <= left) return normal(shape, position.epoch, position.micro + micros(amount));
+  if (amount <= left) {
+    const int64_t micro_left = shape.micro_batches() - position.micro;
+    return normal(shape, position.epoch, position.micro + std::min(micros(amount), micro_left));
+  }
   amount -= left;
   const int64_t epochs = amount / per_epoch;
   return normal(shape, position.epoch + 1 + epochs, micros(amount % per_epoch));
@@ -61,8 +71,8 @@ bool reached(const Duration& duration, const Start& start) {
 }  // namespace
 
 int64_t EpochShape::micro_batches() const { return drop_last ? samples / batch : ceil_div(samples, batch); }
-int64_t EpochShape::rows() const { return std::min(samples, micro_batches() * batch); }
-int64_t EpochShape::rows_before(int64_t micro) const { return std::min(rows(), micro * batch); }
+int64_t EpochShape::rows() const { return drop_last ? samples - samples % batch : samples; }
+int64_t EpochShape::rows_before(int64_t micro) const { return std::min(rows(), multiply_add(micro, batch, 0)); }
 int64_t EpochShape::rows(int64_t micro) const { return std::min(batch, rows() - micro * batch); }
 int64_t EpochShape::updates(int64_t first, int64_t last) const { return ceil_div(last - first, accumulate); }
 
@@ -72,11 +82,16 @@ Horizon horizon(const Duration& duration, const EpochShape& shape, const Start& 
   out.end = std::max(end, start.position);
   const int64_t per_epoch = shape.micro_batches();
   const int64_t epochs = out.end.epoch - start.position.epoch;
-  out.micro_batches = epochs * per_epoch + out.end.micro - start.position.micro;
-  const int64_t updates = epochs == 0 ? shape.updates(start.position.micro, out.end.micro)
-                                      : shape.updates(start.position.micro, per_epoch) +
-                                            (epochs - 1) * shape.updates() + shape.updates(0, out.end.micro);
-  out.total_updates = start.updates + updates;
+  if (epochs == 0) {
+    out.micro_batches = out.end.micro - start.position.micro;
+    out.total_updates = start.updates + shape.updates(start.position.micro, out.end.micro);
+    return out;
+  }
+  // The rest of this epoch, the whole ones, and a part of the last.
+  out.micro_batches = multiply_add(epochs - 1, per_epoch, per_epoch - start.position.micro + out.end.micro);
+  out.total_updates =
+      multiply_add(epochs - 1, shape.updates(),
+                   start.updates + shape.updates(start.position.micro, per_epoch) + shape.updates(0, out.end.micro));
   return out;
 }
 

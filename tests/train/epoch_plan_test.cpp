@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 namespace brisk::train {
@@ -78,6 +79,23 @@ TEST(Horizon, AgreesWithSimulation) {
         }
       }
     }
+  }
+}
+
+TEST(Horizon, EndlessDataSetsAndDurations) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const EpochShape& shape :
+       {EpochShape{kMost, 1, 1, false}, EpochShape{kMost, 4, 3, false}, EpochShape{kMost, int64_t{1} << 31, 2, true}}) {
+    EXPECT_GT(shape.micro_batches(), 0);
+    EXPECT_GE(shape.rows(), kMost - shape.batch);
+    EXPECT_EQ(shape.rows(0), shape.batch);
+    EXPECT_EQ(horizon(Duration(5, Duration::Unit::updates), shape, {}).micro_batches, 5 * shape.accumulate);
+  }
+  for (const Duration::Unit unit : {Duration::Unit::epochs, Duration::Unit::samples, Duration::Unit::updates}) {
+    const EpochShape shape{int64_t{1} << 40, 4, 100000, false};
+    const Horizon far = horizon(Duration(8.9e15, unit), shape, {{0, 1}, 4, 0});
+    EXPECT_GT(far.micro_batches, int64_t{1} << 50);
+    EXPECT_GT(far.total_updates, int64_t{1} << 34);
   }
 }
 
