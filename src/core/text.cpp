@@ -2,17 +2,22 @@
 #include "core/text.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <system_error>
 #include <vector>
 
 namespace brisk {
 
-std::string number_text(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof(buffer), "%g", value);
-  return buffer;
+namespace {
+std::string format(double value, std::chars_format style, int precision) {
+  char buffer[512];  // the largest double has 309 digits before the point
+  const std::to_chars_result end = std::to_chars(buffer, buffer + sizeof(buffer), value, style, precision);
+  return {buffer, end.ec == std::errc() ? end.ptr : buffer};
 }
+}  // namespace
+
+std::string number_text(double value, int digits) { return format(value, std::chars_format::general, digits); }
+std::string fixed_text(double value, int decimals) { return format(value, std::chars_format::fixed, decimals); }
 
 std::string grouped(int64_t value) {
   const std::string plain = std::to_string(value);

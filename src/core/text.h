@@ -9,8 +9,10 @@
 
 namespace brisk {
 
-/// %g with six digits: "0.001", "3e-04".
-std::string number_text(double value);
+/// As printf's %g, with a point in every locale: "0.001", "3e-04".
+std::string number_text(double value, int digits = 6);
+/// As printf's %.*f, with a point in every locale: "2.50".
+std::string fixed_text(double value, int decimals);
 /// "9,126,805,504"
 std::string grouped(int64_t value);
 /// The candidate closest to `word` by edit distance when at most half of its letters differ, else "".

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -27,7 +26,9 @@ struct Range {
   double at(double value) const { return high > low ? (value - low) / (high - low) : 0.5; }
 };
 
-bool drawable(const RunPoint& point) { return std::isfinite(point.epochs) && std::isfinite(point.loss); }
+/// Finite, and so that differences are as well.
+bool drawable(double value) { return std::fabs(value) <= 1e300; }
+bool drawable(const RunPoint& point) { return drawable(point.epochs) && drawable(point.loss); }
 
 struct Frame {
   Range epochs;
@@ -48,9 +49,8 @@ Frame frame_of(const RunCurves& curves) {
 }
 
 std::string padded(double value, int width) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof(buffer), "%*.3g", width, value);
-  return buffer;
+  const std::string text = number_text(value, 3);
+  return std::string(static_cast<size_t>(std::max(0, width - static_cast<int>(text.size()))), ' ') + text;
 }
 
 /// Characters under construction.
@@ -117,11 +117,7 @@ double tick_step(const Range& range, int parts) {
   return 10 * power;
 }
 
-std::string coordinate(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof(buffer), "%.1f", value);
-  return buffer;
-}
+std::string coordinate(double value) { return fixed_text(value, 1); }
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -156,18 +152,23 @@ std::string line(double x1, double y1, double x2, double y2, const char* colour)
              coordinate(y2), "\" stroke=\"", colour, "\"/>\n");
 }
 
+/// The multiples of a round step in a range: counted, since a large number plus a small step may be the same number.
+std::vector<double> ticks(const Range& range, int parts) {
+  const double step = tick_step(range, parts), first = std::ceil(range.low / step);
+  std::vector<double> out;
+  for (int k = 0; k <= 2 * parts && (first + k) * step <= range.high + 1e-9 * step; ++k) {
+    out.push_back((first + k) * step);
+  }
+  return out;
+}
+
 std::string grid(const Area& area) {
   std::string out;
-  const Range& loss = area.frame.loss;
-  const double loss_step = tick_step(loss, 6);
-  for (double value = std::ceil(loss.low / loss_step) * loss_step; value <= loss.high + 1e-9 * loss_step;
-       value += loss_step) {
+  for (const double value : ticks(area.frame.loss, 6)) {
     out += line(area.left, area.y(value), area.right, area.y(value), "#dddddd");
-    out += label(area.left - 8, area.y(value) + 4, "end", number_text(std::fabs(value) < 1e-9 * loss_step ? 0 : value));
+    out += label(area.left - 8, area.y(value) + 4, "end", number_text(value));
   }
-  const Range& epochs = area.frame.epochs;
-  const double epoch_step = tick_step(epochs, 8);
-  for (double value = 0; value <= epochs.high + 1e-9 * epoch_step; value += epoch_step) {
+  for (const double value : ticks(area.frame.epochs, 8)) {
     out += line(area.x(value), area.bottom, area.x(value), area.bottom + 5, "#444444");
     out += label(area.x(value), area.bottom + 20, "middle", number_text(value));
   }
@@ -208,7 +209,8 @@ std::string draw_svg(const RunCurves& curves, const std::string& title) {
       "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"720\" height=\"400\" fill=\"white\"/>\n";
   out += label(area.left, 24, "start", title);
   if (area.frame.epochs.empty()) return out + label(360, 200, "middle", "no loss has been recorded") + "</svg>\n";
-  if (!(area.frame.loss.high > area.frame.loss.low)) area.frame.loss.add(area.frame.loss.low + 1);
+  Range& loss = area.frame.loss;
+  if (!(loss.high > loss.low)) loss.add(loss.low + std::max(1.0, std::fabs(loss.low) / 1000));
   out += grid(area);
   out += polyline(area, curves.train, kTrain);
   out += polyline(area, curves.validation, kValidation);
@@ -228,9 +230,10 @@ std::string file_in(const std::string& folder, const char* name) {
 }  // namespace
 
 std::string loss_picture(const std::string& run_folder, PictureOptions options) {
-  if (options.columns < 20 || options.rows < 6) {
+  constexpr int kMost = 10000;
+  if (options.columns < 20 || options.rows < 6 || options.columns > kMost || options.rows > kMost) {
     throw Error(ErrorCode::option, cat("PictureOptions: ", options.columns, " columns, ", options.rows, " rows"),
-                "must be at least 20 and 6");
+                cat("must be at least 20 and 6, at most ", kMost));
   }
   return train::draw_text(train::read_curves(file_in(run_folder, "events.jsonl")), options.columns, options.rows);
 }

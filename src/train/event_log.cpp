@@ -2,6 +2,7 @@
 #include "train/event_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,7 +11,9 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "core/file.h"
 #include "core/log.h"
 
 namespace brisk::train {
@@ -57,6 +60,14 @@ class Line {
   throw Error(ErrorCode::file, path, cat(what, ": ", errno_text(error)));
 }
 
+/// A program that died while it wrote left half a line, to which the next one must not be glued.
+bool ends_inside_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
+}
+
 double number_or_nan(const Json& event, const char* name) {
   const auto found = event.find(name);
   return found != event.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
@@ -70,8 +81,12 @@ EventLog::EventLog(const std::string& run_folder) {
   std::filesystem::create_directories(run_folder, failure);
   if (failure) throw_file(run_folder, "the run folder cannot be made", failure.value());
   path_ = (std::filesystem::path(run_folder) / "events.jsonl").string();
-  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  // Non-blocking: opening a pipe that nobody reads must not wait for ever.
+  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file_ < 0) throw_file(path_, "the event log cannot be opened", errno);
+  ::fcntl(file_, F_SETFL, O_APPEND);
+  struct stat status;
+  if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && ends_inside_line(path_)) write("\n");
 }
 
 EventLog::~EventLog() {
@@ -145,11 +160,13 @@ void EventLog::finish(const Clock& clock, StopReason reason, const std::string& 
 }
 
 RunCurves read_curves(const std::string& events_path) {
-  std::ifstream file(events_path);
-  if (!file) throw_file(events_path, "the event log cannot be read", errno);
+  InputFile file(events_path);
+  std::string bytes(static_cast<size_t>(file.size()), '\0');
+  bytes.resize(static_cast<size_t>(file.read(bytes.data(), file.size())));
+  std::istringstream lines(std::move(bytes));
   RunCurves out;
   std::string text;
-  while (std::getline(file, text)) {
+  while (std::getline(lines, text)) {
     const Json event = Json::parse(text, nullptr, false);
     if (!event.is_object() || !event.contains("type") || !event["type"].is_string()) continue;
     const std::string type = event["type"].get<std::string>();

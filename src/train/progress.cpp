@@ -15,12 +15,6 @@ namespace {
 constexpr double kTickSeconds = 0.1;
 constexpr int kDefaultColumns = 80;
 
-std::string fixed(double value, int digits) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof(buffer), "%.*f", digits, value);
-  return buffer;
-}
-
 std::string rate_text(double samples_per_s) {
   if (!(samples_per_s > 0 && samples_per_s < 1e15)) return {};
   return cat(", ", grouped(std::llround(samples_per_s)), " samples/s");
@@ -68,7 +62,7 @@ std::string bar_text(const ProgressState& state, int columns) {
 }
 
 std::string report_text(const ProgressState& state, double learning_rate) {
-  std::string out = cat("epoch ", fixed(state.clock.epochs, 2), ", ", grouped(state.clock.updates),
+  std::string out = cat("epoch ", fixed_text(state.clock.epochs, 2), ", ", grouped(state.clock.updates),
                         " updates: ", state.values, "; rate ", learning_rate, rate_text(state.samples_per_s));
   if (state.fraction > 0 && state.fraction < 1) out += cat(", ", time_text(state.seconds_left), " left");
   return out;

@@ -1,6 +1,4 @@
 // What fit() and evaluate() return.
-#include <cstdio>
-
 #include "brisk/trainer.h"
 #include "core/text.h"
 #include "train/totals.h"
@@ -35,8 +33,7 @@ double EvaluationResult::metric(const std::string& name) const {
 }
 
 std::string FitResult::text() const {
-  char seconds[32];
-  std::snprintf(seconds, sizeof(seconds), clock.seconds < 100 ? "%.1f s" : "%.0f s", clock.seconds);
+  const std::string seconds = fixed_text(clock.seconds, clock.seconds < 100 ? 1 : 0) + " s";
   std::string out =
       cat(name(reason), ": ", train::epochs_text(clock.epochs), ", ", grouped(clock.updates), " updates in ", seconds);
   if (evaluation.samples > 0) {

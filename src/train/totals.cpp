@@ -2,7 +2,6 @@
 #include "train/totals.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "core/text.h"
 
@@ -20,11 +19,7 @@ void add_means(std::vector<NamedMean>& whole, const std::vector<NamedMean>& part
   }
 }
 
-std::string four_digits(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof(buffer), "%.4g", value);
-  return buffer;
-}
+std::string four_digits(double value) { return number_text(value, 4); }
 
 }  // namespace
 
@@ -63,9 +58,7 @@ std::string values_text(double loss, const std::vector<NamedMean>& terms, const 
 }
 
 std::string epochs_text(double epochs) {
-  char buffer[48];
-  std::snprintf(buffer, sizeof(buffer), std::floor(epochs) == epochs ? "%.0f" : "%.2f", epochs);
-  return cat(buffer, epochs == 1 ? " epoch" : " epochs");
+  return cat(fixed_text(epochs, std::floor(epochs) == epochs ? 0 : 2), epochs == 1 ? " epoch" : " epochs");
 }
 
 }  // namespace brisk::train

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
 #include <vector>
 
 namespace brisk {
@@ -26,6 +28,16 @@ TEST(Text, SuggestsCloseWordsOnly) {
   EXPECT_EQ(closest("angel", names), "angle");
   EXPECT_EQ(closest("lanes", names), "lane");
   EXPECT_EQ(closest("velocity", names), "");
+}
+
+TEST(Text, NumbersAreWrittenAsPrintfDoes) {
+  for (const double value : {0.0, -0.5, 0.001, 3e-4, 1e-5, 123456.0, 1234567.0, 2.0 / 3, 1e300, HUGE_VAL, -HUGE_VAL}) {
+    char general[400], fixed[400];
+    std::snprintf(general, sizeof(general), "%.4g", value);
+    std::snprintf(fixed, sizeof(fixed), "%.2f", value);
+    EXPECT_EQ(number_text(value, 4), general);
+    EXPECT_EQ(fixed_text(value, 2), fixed);
+  }
 }
 
 }  // namespace

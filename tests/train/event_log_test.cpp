@@ -2,8 +2,11 @@
 #include "train/event_log.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <clocale>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -82,10 +85,9 @@ TEST(EventLog, AppendsAndReadsTheNewestRun) {
 
 TEST(EventLog, ErrorsNameTheFile) {
   const TemporaryFolder folder;
-  EXPECT_NE(error_text([&] {
-              read_curves(folder.path() + "/none.jsonl");
-            }).find("none.jsonl: the event log cannot be read: No such file"),
-            std::string::npos);
+  EXPECT_NE(
+      error_text([&] { read_curves(folder.path() + "/none.jsonl"); }).find("none.jsonl: cannot open: No such file"),
+      std::string::npos);
   std::ofstream(folder.path() + "/file") << "x";
   EXPECT_NE(error_text([&] { EventLog log(folder.path() + "/file/run"); }).find("Error [file] "), std::string::npos);
 }
@@ -142,6 +144,68 @@ TEST(Curve, WritesTheFileOfARunFolder) {
   EXPECT_TRUE(std::filesystem::exists(path));
   EXPECT_NE(error_text([&] { loss_picture(folder.path(), {.columns = 1}); }).find("must be at least 20 and 6"),
             std::string::npos);
+}
+
+TEST(EventLog, HalfALineOfAKilledRunDoesNotSwallowTheNextOne) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/events.jsonl";
+  std::ofstream(path) << R"({"type":"train","epochs":50,"loss":77})"
+                      << "\n"
+                      << R"({"type":"train","epo)";
+  {
+    EventLog log(folder.path());
+    log.start({}, {});
+  }
+  EXPECT_TRUE(read_curves(path).train.empty()) << "a new run has begun";
+  { EventLog log(folder.path()); }
+  std::ifstream file(path);
+  int lines = 0;
+  for (std::string line; std::getline(file, line);) lines += 1;
+  EXPECT_EQ(lines, 3) << "a whole line is followed by nothing";
+}
+
+TEST(EventLog, PipesAndFoldersAreRefusedWithoutWaiting) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/events.jsonl";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(EventLog(folder.path()), Error);
+  EXPECT_THROW(read_curves(path), Error);
+  EXPECT_THROW(read_curves(folder.path()), Error);
+}
+
+TEST(Curve, AnyFiniteLossesMakeAPicture) {
+  const double next = std::nextafter(1e17, 2e17);
+  for (const std::pair<double, double>& losses : std::vector<std::pair<double, double>>{
+           {1e17, 1e17}, {1e17, next}, {1e300, -1e300}, {1e308, 1}, {0, 0}, {-7, -7}}) {
+    RunCurves curves;
+    curves.train = {{1, losses.first}, {2, losses.second}};
+    const std::string svg = draw_svg(curves, "t");
+    EXPECT_LT(svg.size(), 20000U);
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << losses.first;
+    EXPECT_EQ(svg.find("inf"), std::string::npos) << losses.first;
+    EXPECT_NE(draw_text(curves, 60, 12).find('*'), std::string::npos);
+  }
+}
+
+/// A locale whose decimal point is a comma, made now; false where that cannot be done.
+bool use_comma(const std::string& folder) {
+  const std::string make = "localedef -i de_DE -f UTF-8 " + folder + "/de_DE.UTF-8 > /dev/null 2>&1";
+  if (std::system(make.c_str()) != 0) return false;
+  setenv("LOCPATH", folder.c_str(), 1);
+  return std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr;
+}
+
+TEST(Curve, NumbersHaveAPointInEveryLocale) {
+  const std::string svg = draw_svg(falling(), "t"), text = draw_text(falling(), 60, 12);
+  const TemporaryFolder folder;
+  if (!use_comma(folder.path())) GTEST_SKIP() << "no locale with a comma";
+  EXPECT_EQ(draw_svg(falling(), "t"), svg);
+  EXPECT_EQ(draw_text(falling(), 60, 12), text);
+  EXPECT_EQ(Duration(0.5, Duration::Unit::epochs).text(), "0.5 epochs");
+  FitResult result;
+  result.clock = {0.5, 1, 0.25, 1};
+  EXPECT_EQ(result.text().find(','), result.text().find(", 1 updates"));
+  std::setlocale(LC_ALL, "C");
 }
 
 }  // namespace
