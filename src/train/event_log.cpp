@@ -85,6 +85,14 @@ EventLog::EventLog(const std::string& run_folder) {
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file_ < 0) throw_file(path_, "the event log cannot be opened", errno);
   ::fcntl(file_, F_SETFL, O_APPEND);
+  if (file_ <= STDERR_FILENO) {
+    // The program has closed a standard stream: what is printed there must not end up in this file.
+    const int moved = ::fcntl(file_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    ::close(file_);
+    file_ = moved;
+    if (file_ < 0) throw_file(path_, "the event log cannot be opened", error);
+  }
   struct stat status;
   if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && ends_inside_line(path_)) write("\n");
 }

@@ -1,6 +1,7 @@
 // The event log's lines, and the curves read back from them.
 #include "train/event_log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -162,6 +163,20 @@ TEST(EventLog, HalfALineOfAKilledRunDoesNotSwallowTheNextOne) {
   int lines = 0;
   for (std::string line; std::getline(file, line);) lines += 1;
   EXPECT_EQ(lines, 3) << "a whole line is followed by nothing";
+}
+
+TEST(EventLog, NeverTakesTheNumberOfAStandardStream) {
+  const TemporaryFolder folder;
+  const int kept = dup(STDIN_FILENO);
+  close(STDIN_FILENO);
+  {
+    EventLog log(folder.path());
+    EXPECT_LT(fcntl(STDIN_FILENO, F_GETFD), 0) << "the lowest number is free again";
+    log.start({}, {});
+  }
+  if (kept >= 0) dup2(kept, STDIN_FILENO);
+  if (kept >= 0) close(kept);
+  EXPECT_EQ(read_events(folder.path() + "/events.jsonl").size(), 1U);
 }
 
 TEST(EventLog, PipesAndFoldersAreRefusedWithoutWaiting) {
