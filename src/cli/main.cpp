@@ -1,11 +1,26 @@
 // The program brisk. Exit codes: 0 done, 1 failed, 2 wrong use.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 
 #include "brisk/error.h"
 #include "cli/commands.h"
 
+namespace {
+
+/// What did not arrive (a full disk) is a failure, unless the caller has closed the stream on purpose.
+int written(int code, bool wanted) {
+  if (!wanted || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
+  std::fprintf(stderr, "brisk: standard output cannot be written\n");
+  return code != 0 ? code : 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  const bool wanted = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   CLI::App app("Trains neural networks, measures training steps, shows plans.");
   app.name("brisk");
   app.set_version_flag("--version", BRISK_VERSION);
@@ -16,11 +31,11 @@ int main(int argc, char** argv) {
   brisk::cli::add_train(app, outcome);
   try {
     app.parse(argc, argv);
-    if (!app.get_subcommands().empty()) return outcome.code;
+    if (!app.get_subcommands().empty()) return written(outcome.code, wanted);
     std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan or train; see brisk --help\n");
     return 2;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? written(0, wanted) : 2;
   } catch (const brisk::Error& error) {
     std::fprintf(stderr, "brisk: %s\n", error.what());
     return error.code() == brisk::ErrorCode::option ? 2 : 1;

@@ -101,8 +101,18 @@ def wrong_use():
     expect(run("--help").returncode == 0 and run("--version").returncode == 0, "help and version")
 
 
+def lost_output():
+    """What cannot be written ends with 1, unless standard output was closed on purpose."""
+    for arguments in (["plan", "lenet"], ["plan", "lenet", "--json"], ["--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BRISK, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
+        expect(done.returncode == 1 and "standard output" in done.stderr, f"{arguments} to a full disk: {done}")
+        closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", BRISK, *arguments], timeout=600)
+        expect(closed.returncode == 0, f"{arguments} to a closed stream: {closed}")
+
+
 if __name__ == "__main__":
-    for part in (bench, plan, train, wrong_use):
+    for part in (bench, plan, train, wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)
