@@ -224,6 +224,8 @@ void Step::Impl::expect(const std::vector<std::pair<std::string, double>>& count
                   "is neither \"samples\" nor a term of the loss");
     if (!(value >= 0) || !std::isfinite(value))
       throw Error(ErrorCode::option, cat("Step::expect \"", name, "\" = ", value), "must be finite and at least 0");
+    if (name == "samples" && value < 1)
+      throw Error(ErrorCode::option, cat("Step::expect \"samples\" = ", value), "must be at least 1");
   }
   told_ = counts;
 }
@@ -240,7 +242,6 @@ void Step::Impl::open_window(int64_t rows) {
   window_.samples = 0;
   std::fill(window_.count.begin(), window_.count.end(), 0.0);
   const double samples = told("samples");
-  if (samples == 0) throw Error(ErrorCode::option, "Step::expect \"samples\" = 0", "must be at least 1");
   window_.expected_samples = samples > 0 ? samples : static_cast<double>(accumulate == 1 ? rows : accumulate * batch);
   window_.seeds_from_host = accumulate > 1 || !told_.empty();
   for (size_t i = 0; i < terms_.size(); ++i) {

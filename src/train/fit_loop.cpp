@@ -143,7 +143,7 @@ FitResult FitLoop::run() {
     const bool evaluated = evaluated_updates_ == parts_.state->clock.updates;
     if (parts_.validation != nullptr && !evaluated) evaluate();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::numeric) throw;
+    if (error.code() != ErrorCode::numeric || calling_back_) throw;
     result_.reason = StopReason::diverged;
     result_.message = error.what();
     read();
@@ -277,7 +277,10 @@ void FitLoop::report() {
   paused_seconds_ = 0;
   events_.train(out);
   progress_.report(progress_state(), out.learning_rate);
-  if (*parts_.callback) (*parts_.callback)(out);
+  if (!*parts_.callback) return;
+  calling_back_ = true;
+  (*parts_.callback)(out);
+  calling_back_ = false;
 }
 
 void FitLoop::evaluate() {

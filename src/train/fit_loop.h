@@ -111,7 +111,8 @@ class FitLoop {
   int64_t done_micro_batches_ = 0;
   int64_t window_micro_batches_ = 0;  // of the open window
   int64_t evaluated_updates_ = -1;
-  bool counts_terms_ = true;  // until the step says that no term has a count of its own
+  bool calling_back_ = false;  // what the program's callback throws is no divergence of this run
+  bool counts_terms_ = true;   // until the step says that no term has a count of its own
 };
 
 }  // namespace brisk::train

@@ -134,6 +134,17 @@ TEST(Window, AGradientThatIsNotFiniteMovesNothing) {
   EXPECT_EQ(step.clock().updates, 1);
 }
 
+TEST(Window, CountsThatCannotBeAreRefusedAndForgotten) {
+  Model model(one_weight, {1});
+  Step step(model, LossFunction(half_square), sgd({.learning_rate = 0.1}), {.batch = 1, .targets = {{"target", {1}}}});
+  for (const double samples : {0.0, -1.0, 0.5, std::nan(""), HUGE_VAL}) {
+    EXPECT_THROW(step.expect({{"samples", samples}}), Error) << samples;
+  }
+  const std::vector<float> one = {1};
+  step.run(view(one, {1, 1}), view(one, {1, 1}));
+  EXPECT_EQ(step.clock().updates, 1);
+}
+
 TEST(Window, ABatchThatIsNotFiniteLeavesRunningStatistics) {
   Model model([](Var x) { return batch_norm(x); }, {2});
   Step step(model, mse(), sgd({.learning_rate = 0.1}), {.batch = 3});

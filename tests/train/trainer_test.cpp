@@ -280,6 +280,15 @@ TEST(Trainer, DivergenceIsAReasonAndLogged) {
   EXPECT_TRUE(nonfinite);
 }
 
+TEST(Trainer, WhatACallbackThrowsIsNoDivergence) {
+  Model model = weight_model();
+  Trainer trainer(model, half_square, sgd({.learning_rate = 0.1}), {.batch = 4});
+  trainer.on_report([](const UpdateReport&) { throw Error(ErrorCode::numeric, "mine", "thrown by the program"); });
+  EXPECT_THROW(trainer.fit(signs(8), quiet(1_epochs)), Error);
+  trainer.on_report({});
+  EXPECT_EQ(trainer.fit(signs(8), quiet(1_epochs)).reason, StopReason::finished);
+}
+
 TEST(Trainer, ModelMayMoveBeforeTheFirstFit) {
   Model model = weight_model();
   Trainer trainer(model, half_square, sgd({.learning_rate = 0.1}), {.batch = 8});
