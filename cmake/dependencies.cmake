@@ -38,6 +38,18 @@ if(BRISK_ONEDNN)
   endif()
 endif()
 
+# Fast C++ CSV Parser: one header, seen by one source file.
+find_path(BRISK_CSV_INCLUDE libfccp/csv.h)
+mark_as_advanced(BRISK_CSV_INCLUDE)
+set(BRISK_HAVE_CSV OFF)
+if(BRISK_CSV_INCLUDE)
+  set(BRISK_HAVE_CSV ON)
+  set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTY COMPILE_DEFINITIONS BRISK_HAVE_CSV=1)
+  if(NOT BRISK_CSV_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTY COMPILE_OPTIONS -isystem "${BRISK_CSV_INCLUDE}")
+  endif()
+endif()
+
 set(BRISK_HAVE_CLI11 OFF)
 if(BRISK_CLI)
   find_package(CLI11 QUIET)
