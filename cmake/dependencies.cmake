@@ -44,10 +44,13 @@ mark_as_advanced(BRISK_CSV_INCLUDE)
 set(BRISK_HAVE_CSV OFF)
 if(BRISK_CSV_INCLUDE)
   set(BRISK_HAVE_CSV ON)
-  set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTY COMPILE_DEFINITIONS BRISK_HAVE_CSV=1)
+  # The header cuts file names for its messages on purpose.
+  set(options $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-truncation>)
   if(NOT BRISK_CSV_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
-    set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTY COMPILE_OPTIONS -isystem "${BRISK_CSV_INCLUDE}")
+    list(APPEND options -isystem "${BRISK_CSV_INCLUDE}")
   endif()
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTIES
+    COMPILE_DEFINITIONS BRISK_HAVE_CSV=1 COMPILE_OPTIONS "${options}")
 endif()
 
 set(BRISK_HAVE_CLI11 OFF)

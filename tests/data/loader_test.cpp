@@ -130,11 +130,13 @@ TEST_P(LoaderWith, FailsInPlaceAndRestarts) {
   EXPECT_EQ(rest_of(loader, 0).size(), 1000u);
 }
 
-// Of several samples at fault the first in the order is named, whichever thread comes upon its own first.
+// Of several samples at fault the first in the order is named, whether its thread comes upon it first, last
+// or in between.
 TEST_P(LoaderWith, NamesTheFirstSampleAtFault) {
   ScriptedSet set(64);
   set.before = [](int64_t index) {
     if (index == 40) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (index == 41) std::this_thread::sleep_for(std::chrono::milliseconds(9));
     if (index >= 40) throw std::runtime_error("bad");
   };
   for (int round = 0; round < 10; ++round) {
