@@ -38,6 +38,21 @@ if(BRISK_ONEDNN)
   endif()
 endif()
 
+# Fast C++ CSV Parser: one header, seen by one source file.
+find_path(BRISK_CSV_INCLUDE libfccp/csv.h)
+mark_as_advanced(BRISK_CSV_INCLUDE)
+set(BRISK_HAVE_CSV OFF)
+if(BRISK_CSV_INCLUDE)
+  set(BRISK_HAVE_CSV ON)
+  # The header cuts file names for its messages on purpose.
+  set(options $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-truncation>)
+  if(NOT BRISK_CSV_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    list(APPEND options -isystem "${BRISK_CSV_INCLUDE}")
+  endif()
+  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/data/csv.cpp" PROPERTIES
+    COMPILE_DEFINITIONS BRISK_HAVE_CSV=1 COMPILE_OPTIONS "${options}")
+endif()
+
 set(BRISK_HAVE_CLI11 OFF)
 if(BRISK_CLI)
   find_package(CLI11 QUIET)

@@ -168,6 +168,15 @@ struct TrainTest {
 /// Error [file] listing the folders tried, or saying what is wrong with a file.
 BRISK_EXPORT TrainTest fashion_mnist(const std::string& folder = {});
 
+/// CIFAR-10, its binary version (data_batch_1.bin .. data_batch_5.bin, test_batch.bin; plain or .gz): 50,000 and 10,000
+/// images; fields input f32 [3, 32, 32] in [0, 1], target i64 [] 0..9. Shorter files with whole records are taken.
+/// folder: where the files are, or the folder above their cifar-10-batches-bin; empty: $BRISK_DATA. Nothing is ever
+/// downloaded. Throws Error [file] listing the folders tried, or naming the record and saying what is wrong with it.
+BRISK_EXPORT TrainTest cifar10(const std::string& folder = {});
+/// CIFAR-100 (train.bin, test.bin; or the folder above their cifar-100-binary), as cifar10; target is the fine label,
+/// 0..99.
+BRISK_EXPORT TrainTest cifar100(const std::string& folder = {});
+
 /// `count` images of the digits 0..9, drawn by the library itself with random slant, size, place, pen and noise; a pure
 /// function of (seed, index), so a larger set begins with the smaller one. Fields as fashion_mnist's. Another seed
 /// makes a test set. Throws Error [option] unless 1 <= count.

@@ -30,6 +30,10 @@ BatcherOptions checked(const BatcherOptions& options, int64_t size) {
   for (const auto& [name, value] : {std::pair{"lookahead", options.lookahead}, {"prefetch", options.prefetch}}) {
     if (value < 0 || value > kMostAhead) refuse(name, value, cat("must be 0 to ", kMostAhead, " batches"));
   }
+  constexpr int64_t kMostWorkers = 1024;
+  if (options.workers < 1 || options.workers > kMostWorkers) {
+    refuse("workers", options.workers, cat("must be 1 to ", kMostWorkers, " threads"));
+  }
   if (options.drop_last && options.batch > size) {
     refuse("batch", options.batch, cat("is more than the ", size, " samples there are, and drop_last leaves none"));
   }
@@ -55,40 +59,58 @@ Batcher::Batcher(const Dataset& dataset, const BatcherOptions& options)
       options_(checked(options, checked_size(dataset))),
       size_(dataset.size()),
       process_(getpid()),
+      threads_(std::make_unique<Threads>()),
       order_(options.seed, 0, size_) {
   const int64_t capacity = std::min(options_.batch, size_);
   const std::vector<Field> fields = dataset.fields();
-  const int64_t slots = std::max(options_.prefetch, options_.lookahead) + 1;
+  const bool in_memory = is_in_memory(dataset);
+  const bool ahead = options_.reading == Reading::ahead || (options_.reading == Reading::automatic && !in_memory);
+  const int64_t slots = std::max(ahead ? options_.prefetch : 0, options_.lookahead) + 1;
   slots_.resize(static_cast<size_t>(slots));
   for (Slot& slot : slots_) slot.batch = Batch(fields, capacity);
   indices_.resize(static_cast<size_t>(capacity));
-  const bool in_memory = is_in_memory(dataset);
-  if (options_.reading == Reading::ahead || (options_.reading == Reading::automatic && !in_memory)) start_reader();
+  // A few tasks for each thread even out slow samples; a set in memory is gathered by whole batches.
+  constexpr int64_t kTasksEach = 4;
+  const bool shared_out = ahead && !in_memory && options_.workers > 1;
+  task_rows_ = shared_out ? std::max<int64_t>(capacity / (options_.workers * kTasksEach), 1) : capacity;
+  if (ahead) start_readers();
 }
 
 Batcher::~Batcher() {
-  if (!reader_.joinable()) return;
+  if (!reads_ahead()) return;
   if (getpid() != process_) {
-    // After fork the thread is not in this process: there is nothing to join, and a joinable thread must not die.
-    new std::thread(std::move(reader_));
+    threads_.release();
     return;
   }
+  stop_readers();
+}
+
+void Batcher::start_readers() {
+  const SignalsBlocked blocked;
+  std::vector<std::thread>& readers = threads_->readers;
+  readers.reserve(static_cast<size_t>(options_.workers));
+  try {
+    while (static_cast<int64_t>(readers.size()) < options_.workers) readers.emplace_back([this] { serve(); });
+  } catch (const std::system_error& error) {
+    const size_t started = readers.size();
+    stop_readers();
+    throw Error(ErrorCode::state, cat("workers = ", options_.workers),
+                cat("the system started ", started, " reading threads and refused the next: ", error.what()));
+  } catch (...) {
+    stop_readers();
+    throw;
+  }
+}
+
+void Batcher::stop_readers() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(threads_->mutex);
     stopping_ = true;
     abandon_ = true;
   }
-  changed_.notify_all();
-  reader_.join();
-}
-
-void Batcher::start_reader() {
-  const SignalsBlocked blocked;
-  try {
-    reader_ = std::thread([this] { serve(); });
-  } catch (const std::system_error& error) {
-    throw Error(ErrorCode::state, "prefetch", cat("the system did not start the reading thread: ", error.what()));
-  }
+  threads_->work.notify_all();
+  for (std::thread& reader : threads_->readers) reader.join();
+  threads_->readers.clear();
 }
 
 int64_t Batcher::rows_at(DataPosition position) const {
@@ -101,64 +123,106 @@ int64_t Batcher::batches_left(DataPosition position) const {
   return left / options_.batch + (!options_.drop_last && left % options_.batch != 0 ? 1 : 0);
 }
 
-// False when it was abandoned.
-bool Batcher::fill_slot(Slot& slot, DataPosition position) {
-  slot.failure = nullptr;
-  const size_t rows = static_cast<size_t>(rows_at(position));
-  if (order_epoch_ != position.epoch) {
-    order_ = Order(options_.seed, position.epoch, size_);
-    order_epoch_ = position.epoch;
+// What a thread may take on: the rest of the batch begun last, or the next batch when its slot is free.
+bool Batcher::has_task() const {
+  if (broken_ || abandon_) return false;
+  if (opened_ > 0) {
+    const Slot& last = slots_[static_cast<size_t>(opened_ - 1) % slots_.size()];
+    if (last.given < last.rows) return true;
   }
-  for (size_t i = 0; i < rows; ++i) {
-    const int64_t place = position.offset + static_cast<int64_t>(i);
-    indices_[i] = options_.shuffle ? order_[place] : place;
+  return opened_ - released_ < static_cast<int64_t>(slots_.size());
+}
+
+void Batcher::open_batch() {
+  Slot& next = slot(opened_);
+  next.epoch = to_open_.epoch;
+  next.rows = rows_at(to_open_);
+  next.given = 0;
+  next.done = 0;
+  next.failure = nullptr;
+  if (options_.shuffle && order_epoch_ != to_open_.epoch) {
+    order_ = Order(options_.seed, to_open_.epoch, size_);
+    order_epoch_ = to_open_.epoch;
   }
+  for (int64_t i = 0; i < next.rows; ++i) {
+    const int64_t place = to_open_.offset + i;
+    indices_[static_cast<size_t>(i)] = options_.shuffle ? order_[place] : place;
+  }
+  next.batch.assign(std::span(indices_).first(static_cast<size_t>(next.rows)));
+  ++opened_;
+  to_open_.offset += next.rows;
+  if (rows_at(to_open_) == 0) to_open_ = {to_open_.epoch + 1, 0};
+}
+
+Batcher::Task Batcher::take_task() {
+  if (opened_ == 0 || slot(opened_ - 1).given == slot(opened_ - 1).rows) open_batch();
+  Slot& open = slot(opened_ - 1);
+  Task task;
+  task.slot = &open;
+  task.first = task.row = open.given;
+  task.last = std::min(open.given + task_rows_, open.rows);
+  open.given = task.last;
+  ++reading_;
+  return task;
+}
+
+void Batcher::read(Task& task) {
   try {
-    return fill(dataset_, std::span(indices_).first(rows), options_.seed, position.epoch, slot.batch, abandon_);
+    fill_rows(dataset_, options_.seed, task.slot->epoch, task.slot->batch, task.row, task.last, abandon_);
   } catch (...) {
-    slot.failure = std::current_exception();
-    return true;
+    task.failure = std::current_exception();
   }
 }
 
-void Batcher::count_filled() {
-  failed_ = slot(filled_).failure != nullptr;
-  ++filled_;
-  to_read_.offset += rows_at(to_read_);
-  if (rows_at(to_read_) == 0) to_read_ = {to_read_.epoch + 1, 0};
+// The first row at fault decides, whichever thread came upon its own first: all rows before it are given out already.
+void Batcher::finish_task(const Task& task) {
+  --reading_;
+  Slot& own = *task.slot;
+  own.done += task.last - task.first;
+  if (task.failure && (!own.failure || task.row < own.failed_row)) {
+    own.failure = task.failure;
+    own.failed_row = task.row;
+  }
+  if (task.failure) broken_ = true;
+  while (!abandon_ && !failed_ && filled_ < opened_) {
+    const Slot& oldest = slot(filled_);
+    if (oldest.done < oldest.given || (oldest.given < oldest.rows && !oldest.failure)) break;
+    failed_ = oldest.failure != nullptr;
+    ++filled_;
+  }
 }
 
 void Batcher::serve() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(threads_->mutex);
   for (;;) {
-    changed_.wait(lock, [this] {
-      const bool room = filled_ - released_ < static_cast<int64_t>(slots_.size());
-      return stopping_ || (room && !failed_ && !abandon_);
-    });
+    threads_->work.wait(lock, [this] { return stopping_ || has_task(); });
     if (stopping_) return;
-    Slot& free = slot(filled_);
-    const DataPosition position = to_read_;
-    filling_ = true;
+    Task task = take_task();
+    // Threads wake each other as long as there is something to take: no more of them than can be used.
+    const bool more = has_task();
     lock.unlock();
-    const bool whole = fill_slot(free, position);
+    if (more) threads_->work.notify_one();
+    read(task);
     lock.lock();
-    filling_ = false;
-    if (whole && !abandon_) count_filled();
-    changed_.notify_all();
+    const int64_t before = filled_;
+    finish_task(task);
+    task.failure = nullptr;
+    if (filled_ != before || reading_ == 0) threads_->progress.notify_one();
   }
 }
 
 const Batch* Batcher::ready(int64_t sequence) {
   check_process();
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(threads_->mutex);
   if (filled_ <= sequence && !failed_) {
     const Stopwatch watch(wait_seconds_);
-    if (reader_.joinable()) {
-      changed_.wait(lock, [&] { return filled_ > sequence || failed_; });
+    if (reads_ahead()) {
+      threads_->progress.wait(lock, [&] { return filled_ > sequence || failed_; });
     } else {
       while (filled_ <= sequence && !failed_) {
-        fill_slot(slot(filled_), to_read_);
-        count_filled();
+        Task task = take_task();
+        read(task);
+        finish_task(task);
       }
     }
   }
@@ -168,11 +232,12 @@ const Batch* Batcher::ready(int64_t sequence) {
 }
 
 const Batch* Batcher::next() {
+  check_process();
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(threads_->mutex);
     released_ = next_;
   }
-  changed_.notify_all();
+  threads_->work.notify_one();
   if (rows_at(position_) == 0) {
     position_ = {position_.epoch + 1, 0};
     return nullptr;
@@ -197,25 +262,27 @@ void Batcher::seek(DataPosition position) {
   }
   check_process();
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(threads_->mutex);
     abandon_ = true;
-    changed_.wait(lock, [this] { return !filling_; });
+    threads_->progress.wait(lock, [this] { return reading_ == 0; });
     abandon_ = false;
     position_ = position;
-    to_read_ = rows_at(position) == 0 ? DataPosition{position.epoch + 1, 0} : position;
+    to_open_ = rows_at(position) == 0 ? DataPosition{position.epoch + 1, 0} : position;
     next_ = 0;
+    opened_ = 0;
     filled_ = 0;
     released_ = 0;
+    broken_ = false;
     failed_ = false;
   }
-  changed_.notify_all();
+  threads_->work.notify_one();
 }
 
 void Batcher::check_process() const {
-  if (reader_.joinable() && getpid() != process_) {
+  if (reads_ahead() && getpid() != process_) {
     throw Error(ErrorCode::state, "prefetch",
                 "used after fork in the child process, which has no copy of the reading "
-                "thread; create the object after fork");
+                "threads; create the object after fork");
   }
 }
 

@@ -82,7 +82,7 @@ void Batch::assign(std::span<const int64_t> indices) {
   if (static_cast<int64_t>(indices.size()) > capacity_) {
     throw Error(ErrorCode::data, cat(indices.size(), " samples"), cat("this batch holds at most ", capacity_));
   }
-  std::copy(indices.begin(), indices.end(), indices_.begin());
+  if (indices.data() != indices_.data()) std::copy(indices.begin(), indices.end(), indices_.begin());
   size_ = static_cast<int64_t>(indices.size());
 }
 
@@ -118,17 +118,17 @@ std::string reason_of(const std::exception& error) {
 
 bool data::is_in_memory(const Dataset& dataset) { return typeid(dataset) == typeid(InMemoryDataset); }
 
-bool data::fill(const Dataset& dataset, std::span<const int64_t> indices, uint64_t seed, int64_t epoch, Batch& out,
-                const std::atomic<bool>& abandon) {
+bool data::fill_rows(const Dataset& dataset, uint64_t seed, int64_t epoch, Batch& out, int64_t& row, int64_t last,
+                     const std::atomic<bool>& abandon) {
   if (is_in_memory(dataset)) {
-    static_cast<const InMemoryDataset&>(dataset).rows(indices, out);
+    static_cast<const InMemoryDataset&>(dataset).rows(out.indices(), out);
+    row = last;
     return true;
   }
-  out.assign(indices);
-  for (size_t row = 0; row < indices.size(); ++row) {
+  for (; row < last; ++row) {
     if (abandon.load(std::memory_order_relaxed)) return false;
-    const int64_t index = indices[row];
-    Sample sample(out, static_cast<int64_t>(row));
+    const int64_t index = out.indices()[static_cast<size_t>(row)];
+    Sample sample(out, row);
     Random random(seed, epoch, index);
     try {
       dataset.read(index, sample, random);

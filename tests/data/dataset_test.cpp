@@ -225,16 +225,23 @@ class Scans : public Dataset {
   }
 };
 
+// All rows of a batch at once.
+bool fill(const Dataset& dataset, const std::vector<int64_t>& indices, Batch& batch, bool abandoned = false) {
+  const std::atomic<bool> abandon{abandoned};
+  batch.assign(indices);
+  int64_t row = 0;
+  return data::fill_rows(dataset, 0, 0, batch, row, batch.size(), abandon);
+}
+
 TEST(Fill, NamesTheSampleThatCouldNotBeRead) {
   const Scans scans;
   Batch batch(scans.fields(), 2);
-  const std::atomic<bool> no{false};
-  const auto fill = [&](std::vector<int64_t> indices) { data::fill(scans, indices, 0, 0, batch, no); };
-  EXPECT_EQ(error_of([&] { fill({0, 5012}); }), "Error [data] sample 5012 of Scans: cannot decode /data/5012.png");
-  EXPECT_EQ(error_of([&] { fill({1}); }),
+  const auto read = [&](const std::vector<int64_t>& indices) { fill(scans, indices, batch); };
+  EXPECT_EQ(error_of([&] { read({0, 5012}); }), "Error [data] sample 5012 of Scans: cannot decode /data/5012.png");
+  EXPECT_EQ(error_of([&] { read({1}); }),
             "Error [data] sample 1 of Scans: the sample has no field \"inputs\"; it has input (did you mean input?)");
-  EXPECT_NE(error_of([&] { fill({2}); }).find("sample 2 of Scans"), std::string::npos);
-  fill({3, 4});
+  EXPECT_NE(error_of([&] { read({2}); }).find("sample 2 of Scans"), std::string::npos);
+  read({3, 4});
   EXPECT_EQ(batch["input"].data<float>()[2], 4);
 }
 
@@ -251,9 +258,9 @@ TEST(Fill, CallsReadOfClassesDerivedFromTheOneInMemory) {
   Negated set;
   set.add("x", Tensor(std::vector<float>{1, 2, 3}, {3}));
   Batch batch(set.fields(), 1);
-  EXPECT_TRUE(data::fill(set, std::vector<int64_t>{1}, 0, 0, batch, std::atomic<bool>{false}));
+  EXPECT_TRUE(fill(set, {1}, batch));
   EXPECT_EQ(batch["x"].data<float>()[0], -2);
-  EXPECT_FALSE(data::fill(set, std::vector<int64_t>{1}, 0, 0, batch, std::atomic<bool>{true}));
+  EXPECT_FALSE(fill(set, {1}, batch, true));
 }
 
 TEST(InMemoryDataset, ViewsOfNothingAreRefusedAndIndicesChecked) {
