@@ -1,8 +1,10 @@
 // brisk/brisk.h: everything but the optional headers.
 #pragma once
 
+#include "brisk/augment.h"
 #include "brisk/data.h"
 #include "brisk/error.h"
+#include "brisk/loader.h"
 #include "brisk/log.h"
 #include "brisk/loss.h"
 #include "brisk/model.h"
@@ -21,5 +23,6 @@
 #include "brisk/precision.h"
 #include "brisk/schedule.h"
 #include "brisk/step.h"
+#include "brisk/tabular.h"
 #include "brisk/tensor.h"
 #include "brisk/trainer.h"
