@@ -281,12 +281,12 @@ TEST(Trainer, DivergenceIsAReasonAndLogged) {
 }
 
 TEST(Trainer, WhatACallbackThrowsIsNoDivergence) {
-  Model model = weight_model();
-  Trainer trainer(model, half_square, sgd({.learning_rate = 0.1}), {.batch = 4});
+  Model model([](Var x) { return linear(x, 2); }, {1});
+  Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 4});
   trainer.on_report([](const UpdateReport&) { throw Error(ErrorCode::numeric, "mine", "thrown by the program"); });
-  EXPECT_THROW(trainer.fit(signs(8), quiet(1_epochs)), Error);
+  EXPECT_THROW(trainer.fit(signs(8, 1), quiet(1_epochs)), Error);
   trainer.on_report({});
-  EXPECT_EQ(trainer.fit(signs(8), quiet(1_epochs)).reason, StopReason::finished);
+  EXPECT_EQ(trainer.fit(signs(8, 1), quiet(1_epochs)).reason, StopReason::finished);
 }
 
 TEST(Trainer, ModelMayMoveBeforeTheFirstFit) {
