@@ -88,5 +88,12 @@ TEST(Step, BatchesThatNoMachineHolds) {
   EXPECT_LT(most, kMost);
 }
 
+TEST(Step, ModelsThatNoMachineHolds) {
+  Model model([](Var x) { return linear(x, 1 << 20); }, {1 << 20});
+  Step step(model, cross_entropy(), adamw(), {.batch = 64});
+  EXPECT_GT(step.plan().bytes().total, int64_t{16} << 40);
+  EXPECT_EQ(code_of([&] { step.prepare(); }), ErrorCode::memory);
+}
+
 }  // namespace
 }  // namespace brisk

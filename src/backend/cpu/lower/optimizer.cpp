@@ -1,5 +1,6 @@
 // Gradient statistics and the optimizers' walks.
 #include <algorithm>
+#include <numeric>
 
 #include "backend/cpu/kernels/optimizer.h"
 #include "backend/cpu/lower/dims.h"
@@ -8,22 +9,30 @@
 namespace brisk::backend::cpu {
 namespace {
 
-constexpr int64_t kUnitFloats = 8192;
+/// 8192, and more for models that no machine holds yet, whose plans shall be short as well.
+int64_t unit_floats(const std::vector<int64_t>& sizes) {
+  constexpr int64_t kMostUnits = int64_t{1} << 20;
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  int64_t unit = 8192;
+  while (total / unit > kMostUnits) unit *= 2;
+  return unit;
+}
 
 /// Cuts parameters of these sizes into units; a large one is cut at multiples of the unit.
 Walk make_walk(const std::vector<int64_t>& sizes) {
+  const int64_t unit = unit_floats(sizes);
   Walk walk;
   walk.parameters = static_cast<int32_t>(sizes.size());
   walk.unit_begin.push_back(0);
-  int64_t room = kUnitFloats;
+  int64_t room = unit;
   const auto close = [&] {
     walk.unit_begin.push_back(static_cast<int32_t>(walk.stretches.size()));
-    room = kUnitFloats;
+    room = unit;
   };
   for (size_t k = 0; k < sizes.size(); ++k) {
     for (int64_t first = 0; first < sizes[k];) {
       const int64_t left = sizes[k] - first;
-      if (room < kUnitFloats && left > room) close();
+      if (room < unit && left > room) close();
       const int64_t count = std::min(left, room);
       walk.stretches.push_back({static_cast<int32_t>(k), first, count});
       first += count;
@@ -31,7 +40,7 @@ Walk make_walk(const std::vector<int64_t>& sizes) {
       if (room == 0) close();
     }
   }
-  if (room < kUnitFloats) close();
+  if (room < unit) close();
   return walk;
 }
 
