@@ -18,7 +18,7 @@ if command -v ccache >/dev/null; then
   settings+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
 cmake -S . -B "$build" -G Ninja "${settings[@]}"
-cmake --build "$build" --parallel --target lenet brisk_cli
+cmake --build "$build" --parallel --target lenet own_loop brisk_cli
 echo "== train"
 "$build/bin/lenet" --quickstart --run-folder "$run" --svg
 echo "== done"
