@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "brisk/error.h"
 #include "cli/commands.h"
@@ -35,7 +36,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan or train; see brisk --help\n");
     return 2;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? written(0, wanted) : 2;
+    if (error.get_exit_code() == 0) return written(app.exit(error), wanted);  // --help, --version
+    const auto chosen = app.get_subcommands();
+    const std::string command = chosen.empty() ? "brisk" : "brisk " + chosen.front()->get_name();
+    std::fprintf(stderr, "brisk: %s; see %s --help\n", error.what(), command.c_str());
+    return 2;
   } catch (const brisk::Error& error) {
     std::fprintf(stderr, "brisk: %s\n", error.what());
     return error.code() == brisk::ErrorCode::option ? 2 : 1;

@@ -71,10 +71,16 @@ NamedModel resnet8(const ModelChoice& choice) {
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
-  command.add_option("MODEL", choice.name, "lenet, mlp or resnet8")->required(required);
+  CLI::Option* const model =
+      command.add_option("MODEL", choice.name, "lenet, mlp or resnet8 (resnet8: images of three channels)");
+  if (required) {
+    model->required();
+  } else {
+    model->capture_default_str();
+  }
   command
       .add_option("--channels", choice.channels,
-                  "widths, separated by commas: two for lenet, any for mlp, one for resnet8")
+                  "widths, separated by commas: two for lenet, the hidden layers of mlp, one for resnet8")
       ->delimiter(',');
   command.add_option("--input", choice.input, "height x width of the images, for example 27x29");
   command.add_option("--kernel", choice.kernel, "size of lenet's convolutions")->check(CLI::PositiveNumber);
