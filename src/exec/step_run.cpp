@@ -51,9 +51,12 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
   if (!shape_fits || view.dtype() != field.dtype) {
     std::string wanted = "[N";
     for (const int64_t size : field.shape) wanted += ", " + std::to_string(size);
+    const std::string remedy =
+        shape_fits ? cat("; convert its elements to ", field.dtype == DType::i64 ? "int64_t" : brisk::name(field.dtype))
+                   : std::string();
     throw Error(ErrorCode::data, cat("\"", field.name, "\""),
                 cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ",
-                    brisk::name(view.dtype())));
+                    brisk::name(view.dtype()), remedy));
   }
   check_host(cat("\"", field.name, "\""), view);
   input_pointers_[index] = view.raw();

@@ -51,14 +51,22 @@ Mean row_term(const std::string& name, Var per_row, Where where) {
   return Mean(term);
 }
 
+Var only(const Vars& values) {
+  if (values.size() == 1) return values.entries()[0].second;
+  std::string names;
+  for (const auto& [name, value] : values.entries()) names += (names.empty() ? "" : ", ") + name;
+  throw Error(ErrorCode::data, "loss",
+              cat("compares one output with one target, there are ", values.size(), " (", names,
+                  "); write it as a function of (const Vars& out, const Vars& target)"));
+}
+
 std::vector<Field> like_output(const Vars& outputs) {
-  if (outputs.size() != 1) return {};
-  const graph::ValueType& type = Access::type(outputs.entries()[0].second);
+  const graph::ValueType& type = Access::type(only(outputs));
   return {Field{"target", type.shape, DType::f32}};
 }
 
 std::vector<Field> label_of_output(const Vars& outputs) {
-  if (outputs.size() != 1) return {};
+  only(outputs);
   return {Field{"target", {}, DType::i64}};
 }
 
@@ -90,14 +98,7 @@ Mean operator*(Mean a, double factor) {
 
 Mean operator*(double factor, Mean a) { return std::move(a) * factor; }
 
-Var LossFunction::single(const Vars& values) {
-  if (values.size() == 1) return values.entries()[0].second;
-  std::string names;
-  for (const auto& [name, value] : values.entries()) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorCode::data, "loss",
-              cat("compares one output with one target, there are ", values.size(), " (", names,
-                  "); write it as a function of (const Vars& out, const Vars& target)"));
-}
+Var LossFunction::single(const Vars& values) { return only(values); }
 
 Mean sample_mean(Var x, SampleMeanOptions options, Where where) {
   require_batch("sample_mean", x, where);
@@ -118,6 +119,10 @@ Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where wh
   if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
     throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),
                 cat("logits must be [N, classes], got ", type), where);
+  const int64_t classes = type.shape[0];
+  if (const size_t weights = options.class_weights.size(); weights != 0 && static_cast<int64_t>(weights) != classes)
+    throw Error(ErrorCode::option, "cross_entropy.class_weights",
+                cat("has ", weights, " numbers; it takes one for each of the ", classes, " classes, or none"), where);
   const graph::ValueType& label_type = Access::type(labels);
   if (label_type.dtype != DType::i64 || label_type.shape.rank() != 0)
     throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),

@@ -179,6 +179,21 @@ TEST_F(Functions, NumbersThatAnF32CannotHoldAreRefused) {
   }
 }
 
+TEST_F(Functions, LossesNameWhatTheUserWrote) {
+  const Var x = input({3}), labels = input({}, DType::i64);
+  EXPECT_EQ(error_of([&] {
+              cross_entropy(x, labels, {.class_weights = {1, 2}}, Where{"net.cpp", 9});
+            }),
+            "Error [option] cross_entropy.class_weights (net.cpp:9): has 2 numbers; it takes one for each of the 3 "
+            "classes, or none");
+  for (const LossFunction& loss : {cross_entropy(), mse(), huber()}) {
+    EXPECT_NE(error_of([&] {
+                loss.infer_targets()({{"lane", x}, {"speed", x}});
+              }).find("one output with one target, there are 2 (lane, speed)"),
+              std::string::npos);
+  }
+}
+
 TEST_F(Functions, AxesCountTheSamples) {
   const Var x = input({4, 3, 2});
   softmax(x);
