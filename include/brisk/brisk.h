@@ -23,3 +23,4 @@
 #include "brisk/step.h"
 #include "brisk/tensor.h"
 #include "brisk/trainer.h"
+#include "brisk/weights.h"
