@@ -101,7 +101,7 @@ int diff(const WeightsOptions& options) {
       ++x, ++y;
     }
   }
-  std::printf("%d of the tensors differ\n", differences);
+  std::printf("%d tensors differ\n", differences);
   return differences == 0 ? 0 : 1;
 }
 
