@@ -28,7 +28,7 @@ struct LoadOptions {
   bool strict = true;  ///< anything missing, unexpected or mismatched is an Error [weights], and nothing is loaded
 };
 
-/// What became of each tensor, by the model's names, sorted.
+/// What became of each tensor, by the model's names and in its order; what is not the model's is sorted by name.
 struct LoadReport {
   std::vector<std::string> loaded{};
   std::vector<std::string> mismatched{};  ///< another shape, or no float type; not loaded

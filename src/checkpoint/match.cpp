@@ -173,9 +173,7 @@ Match match_names(const Model& model, const std::vector<StoredTensor>& tensors, 
   }
   skips.check_all_used();
   report.skipped.insert(report.skipped.end(), skipped.begin(), skipped.end());
-  for (auto* names : {&report.loaded, &report.mismatched, &report.missing, &report.skipped}) {
-    std::sort(names->begin(), names->end());
-  }
+  std::sort(report.skipped.begin(), report.skipped.end());
   return match;
 }
 
