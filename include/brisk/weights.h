@@ -46,8 +46,9 @@ BRISK_EXPORT void save_weights(const Model& model, const std::string& path);
 
 /// Reads weights by name. F32 is taken bit by bit, F16 and BF16 exactly, F64 rounded to f32 (too large: an Error);
 /// other types are mismatched. num_batches_tracked of a batch_norm is checked (one I64, not negative), not needed, and
-/// ignored. All or nothing: whatever throws, the model is unchanged. Throws Error [file] for a file that breaks a rule
-/// of the format, before any memory is taken for its tensors; Error [weights] that lists what does not fit.
+/// ignored. All or nothing: whatever throws, the model is unchanged; the weights are in memory twice while it reads.
+/// Throws Error [file] for a file that breaks a rule of the format, before any memory is taken for its tensors; Error
+/// [weights] that lists what does not fit.
 BRISK_EXPORT LoadReport load_weights(Model& model, const std::string& path, const LoadOptions& options = {});
 
 /// A tensor of a weights file, as it is stored.
@@ -66,8 +67,9 @@ class BRISK_EXPORT WeightsFile {
   WeightsFile(WeightsFile&&) noexcept;
   WeightsFile& operator=(WeightsFile&&) noexcept;
 
-  /// Sorted by name.
-  const std::vector<StoredWeight>& tensors() const;
+  /// Sorted by name. Of a temporary file they are given by value, so that a loop over them may stand in one line.
+  const std::vector<StoredWeight>& tensors() const&;
+  std::vector<StoredWeight> tensors() &&;
   /// The values as f32 (F32, F16, BF16, F64). Throws Error [weights] for an unknown name or another type.
   Tensor read(std::string_view name) const;
   /// Writes all tensors, bit by bit, under changed names (as LoadOptions::rename) to another file, or the same one.

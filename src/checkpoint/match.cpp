@@ -49,7 +49,7 @@ class Skips {
 std::string listed(const std::vector<std::string>& names, size_t first) {
   std::string out;
   for (size_t i = first; i < std::min(names.size(), first + kMostListed); ++i) {
-    out += (i > first ? ", " : "") + names[i];
+    out += (i > first ? ", " : "") + readable_name(names[i]);
   }
   return out + (names.size() > first + kMostListed ? ", ..." : "");
 }
@@ -63,7 +63,7 @@ std::string skip_remedy(const std::vector<std::string>& names) {
   std::vector<std::string> globs;
   for (const std::string& name : names) {
     const size_t dot = name.rfind('.');
-    const std::string glob = dot == std::string::npos ? name : name.substr(0, dot) + ".*";
+    const std::string glob = readable_name(dot == std::string::npos ? name : name.substr(0, dot) + ".*");
     if (std::find(globs.begin(), globs.end(), glob) == globs.end()) globs.push_back(glob);
   }
   std::string out;
@@ -73,7 +73,7 @@ std::string skip_remedy(const std::vector<std::string>& names) {
 
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates) {
   const std::string near = closest(name, candidates);
-  return near.empty() ? std::string() : cat(" (did you mean ", near, "?)");
+  return near.empty() ? std::string() : cat(" (did you mean ", readable_name(near), "?)");
 }
 
 /// Why a tensor cannot go into a parameter; "" when it can.
@@ -201,8 +201,7 @@ void refuse_differences(const Model& model, const Match& match) {
             also, "; keep the model's values with ", skip_remedy(r.missing), ", or name them with .rename", end));
   }
   if (r.unexpected.empty()) return;
-  const std::string& name = r.unexpected.front();
-  throw Error(ErrorCode::weights, name,
+  throw Error(ErrorCode::weights, readable_name(r.unexpected.front()),
               cat("the file has it, model '", model.name(), "' does not", others(r.unexpected), "; leave them with ",
                   skip_remedy(r.unexpected), ", or name them with .rename", end));
 }

@@ -74,12 +74,12 @@ T element(const char* bytes, int64_t index) {
 }
 
 void convert(const StoredTensor& tensor, int64_t first, const char* bytes, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; ++i) {
-    if (tensor.dtype == "F16") {
-      out[i] = from_half(element<uint16_t>(bytes, i));
-    } else if (tensor.dtype == "BF16") {
-      out[i] = std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16);
-    } else {
+  if (tensor.dtype == "F16") {
+    for (int64_t i = 0; i < count; ++i) out[i] = from_half(element<uint16_t>(bytes, i));
+  } else if (tensor.dtype == "BF16") {
+    for (int64_t i = 0; i < count; ++i) out[i] = std::bit_cast<float>(uint32_t{element<uint16_t>(bytes, i)} << 16);
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
       const auto value = element<double>(bytes, i);
       out[i] = static_cast<float>(value);
       if (std::isfinite(value) && !std::isfinite(out[i])) refuse_double(tensor, first + i, value);

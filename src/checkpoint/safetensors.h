@@ -29,7 +29,8 @@ using Metadata = std::map<std::string, std::string>;
 const char* stored_name(DType dtype);
 /// F32, F16, BF16, F64: what read_f32 converts.
 bool is_stored_float(std::string_view dtype);
-/// For messages: in quotes, unprintable bytes as \xNN, cut when long.
+/// A name of a file for messages: unprintable bytes as \xNN, cut when long; then the same in quotes.
+std::string readable_name(std::string_view text);
 std::string quote_name(std::string_view text);
 
 /// What a header declares, before a byte of the file's tensors is read. Tensors are in the order of their bytes.

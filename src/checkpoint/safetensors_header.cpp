@@ -183,9 +183,9 @@ void check_ranges(const std::string& path, std::vector<StoredTensor>& tensors, i
 
 }  // namespace
 
-std::string quote_name(std::string_view text) {
+std::string readable_name(std::string_view text) {
   constexpr size_t kMost = 80;
-  std::string out = "\"";
+  std::string out;
   for (const char letter : text.substr(0, kMost)) {
     const auto code = static_cast<unsigned char>(letter);
     if (code >= 0x20 && code != 0x7f) {
@@ -196,8 +196,10 @@ std::string quote_name(std::string_view text) {
     std::snprintf(buffer, sizeof(buffer), "\\x%02x", unsigned{code});
     out += buffer;
   }
-  return out + (text.size() > kMost ? "...\"" : "\"");
+  return out + (text.size() > kMost ? "..." : "");
 }
+
+std::string quote_name(std::string_view text) { return cat('"', readable_name(text), '"'); }
 
 int64_t stored_bytes(const std::string& path, const StoredTensor& tensor) {
   const StoredType* const type = find_stored_type(tensor.dtype);

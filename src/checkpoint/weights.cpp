@@ -105,7 +105,8 @@ WeightsFile::~WeightsFile() = default;
 WeightsFile::WeightsFile(WeightsFile&&) noexcept = default;
 WeightsFile& WeightsFile::operator=(WeightsFile&&) noexcept = default;
 
-const std::vector<StoredWeight>& WeightsFile::tensors() const { return impl_->tensors; }
+const std::vector<StoredWeight>& WeightsFile::tensors() const& { return impl_->tensors; }
+std::vector<StoredWeight> WeightsFile::tensors() && { return std::move(impl_->tensors); }
 
 Tensor WeightsFile::read(std::string_view name) const {
   const StoredTensor* const stored = impl_->file.find(name);

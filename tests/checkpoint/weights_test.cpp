@@ -159,7 +159,9 @@ TEST(Weights, CK15CutFilesAndOtherSetsOfTensors) {
   const std::string less = put(folder, given);
   expect_unchanged(model, less, {}, {"fc2.bias", "the file does not", "nothing was loaded"});
   given = of_two_layers();
-  given.push_back({"fc3.weight", {2}});
+  given.push_back({"fc\x1b[31m" + std::string(300, 'x'), {2}});
+  expect_unchanged(model, put(folder, given), {.skip = {"fc2.bias"}}, {"fc\\x1b[31mxxx", "xxx..."});
+  given.back() = {"fc3.weight", {2}};
   const std::string more = put(folder, given, "more");
   expect_unchanged(model, more, {}, {"fc3.weight", "the file has it, model 'model' does not", "{.skip = {\"fc3.*\"}}"});
   const float bias = at(model, "fc2.bias");
@@ -349,6 +351,30 @@ TEST(Weights, AStepMadeBeforeTrainsWhatIsLoaded) {
   load_weights(model, folder.path() + "/start");
   step.run(rows.inputs(0, 4), rows.labels(0, 4));
   EXPECT_EQ(hash_of(model), once);
+}
+
+TEST(Weights, PyTorchsWeightsGivePyTorchsResults) {  // make_from_torch.py wrote the file
+  const std::string path = BRISK_SOURCE_DIR "/tests/checkpoint/from_torch.safetensors";
+  constexpr int64_t kSamples = 5, kClasses = 4;
+  Model model(
+      [](Var x) {
+        return linear(flatten(relu(batch_norm(conv2d(x, {.channels = 3, .kernel = {3, 2}})))), kClasses);
+      },
+      {2, 5, 4});
+  expect_unchanged(model, path, {}, {"losses", "the file has it"});
+  EXPECT_EQ(load_weights(model, path, {.skip = {"losses"}}).loaded.size(), 8u);
+  const Tensor wanted = WeightsFile(path).read("losses");
+  Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 1});
+  for (int64_t i = 0; i < kSamples; ++i) {
+    std::vector<float> x(40);
+    for (int64_t j = 0; j < 40; ++j) x[static_cast<size_t>(j)] = static_cast<float>((i * 40 + j) * 7 % 11 - 5) / 4;
+    for (int64_t label = 0; label < kClasses; ++label) {
+      InMemoryDataset one;
+      one.add("input", Tensor(view(x, {1, 2, 5, 4})));
+      one.add("target", Tensor(std::vector<int64_t>{label}, {1}));
+      EXPECT_NEAR(trainer.evaluate(one).loss, wanted.data<float>()[i * kClasses + label], 1e-5);
+    }
+  }
 }
 
 TEST(WeightsFile, ListsReadsAndRenames) {
