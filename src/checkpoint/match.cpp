@@ -71,10 +71,18 @@ std::string skip_remedy(const std::vector<std::string>& names) {
   return "{.skip = {" + out + (globs.size() > kMostListed ? ", ..." : "") + "}}";
 }
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates) {
+}  // namespace
+
+std::string did_you_mean(const std::string& name, std::vector<std::string> candidates) {
+  constexpr size_t kLongest = 256;  // comparing takes time and memory by length, and a file may hold any name
+  candidates.erase(std::remove_if(candidates.begin(), candidates.end(),
+                                  [](const std::string& candidate) { return candidate.size() > kLongest; }),
+                   candidates.end());
   const std::string near = closest(name, candidates);
   return near.empty() ? std::string() : cat(" (did you mean ", readable_name(near), "?)");
 }
+
+namespace {
 
 /// Why a tensor cannot go into a parameter; "" when it can.
 std::string difference(const StoredTensor& stored, const Shape& wanted) {
@@ -97,7 +105,7 @@ std::map<std::string, const StoredTensor*> rename_all(const std::vector<StoredTe
     }
     const auto [entry, added] = out.emplace(renamer(stored.name), &stored);
     if (!added) {
-      throw Error(ErrorCode::weights, entry->first,
+      throw Error(ErrorCode::weights, readable_name(entry->first),
                   cat("two tensors of the file get this name: ", quote_name(entry->second->name), " and ",
                       quote_name(stored.name), "; change {.rename}; nothing was loaded"));
     }

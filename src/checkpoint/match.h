@@ -16,6 +16,9 @@ namespace brisk::checkpoint {
 /// The name of the num_batches_tracked that PyTorch keeps beside this running mean; "" for other parameters.
 std::string counter_of(const Parameter& parameter);
 
+/// " (did you mean ...?)", or "" when no candidate is near.
+std::string did_you_mean(const std::string& name, std::vector<std::string> candidates);
+
 /// A file's names to the model's: prefix and rename, counting what was used.
 class Renamer {
  public:

@@ -113,9 +113,8 @@ Tensor WeightsFile::read(std::string_view name) const {
   if (stored == nullptr) {
     std::vector<std::string> names;
     for (const StoredWeight& tensor : impl_->tensors) names.push_back(tensor.name);
-    const std::string near = closest(name, names);
     throw Error(ErrorCode::weights, std::string(name),
-                cat("is not in ", impl_->file.path(), near.empty() ? "" : " (did you mean " + near + "?)"));
+                cat("is not in ", impl_->file.path(), checkpoint::did_you_mean(std::string(name), names)));
   }
   return impl_->file.read_f32(*stored);
 }
