@@ -26,3 +26,4 @@
 #include "brisk/tabular.h"
 #include "brisk/tensor.h"
 #include "brisk/trainer.h"
+#include "brisk/weights.h"

@@ -68,7 +68,7 @@ struct NamedMean {
 /// Exact sums since the last read.
 struct StepTotals {
   Clock clock{};
-  double gradient_norm = 0;  ///< of the last update, before clipping
+  double gradient_norm = 0;  ///< of the last update
   double learning_rate = 0;  ///< of the last update (of the next one when there was none)
   double loss = 0;           ///< sum over terms of factor x mean
   std::vector<NamedMean> metrics{};

@@ -13,5 +13,6 @@ struct Outcome {
 void add_bench(CLI::App& app, Outcome& outcome);
 void add_plan(CLI::App& app, Outcome& outcome);
 void add_train(CLI::App& app, Outcome& outcome);
+void add_weights(CLI::App& app, Outcome& outcome);
 
 }  // namespace brisk::cli

@@ -22,7 +22,7 @@ int written(int code, bool wanted) {
 
 int main(int argc, char** argv) {
   const bool wanted = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
-  CLI::App app("Trains neural networks, measures training steps, shows plans.");
+  CLI::App app("Trains neural networks, measures training steps, shows plans, handles weights.");
   app.name("brisk");
   app.set_version_flag("--version", BRISK_VERSION);
   app.require_subcommand(0, 1);  // none is refused below, so that an unknown one is named by the parser
@@ -30,10 +30,11 @@ int main(int argc, char** argv) {
   brisk::cli::add_bench(app, outcome);
   brisk::cli::add_plan(app, outcome);
   brisk::cli::add_train(app, outcome);
+  brisk::cli::add_weights(app, outcome);
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty()) return written(outcome.code, wanted);
-    std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan or train; see brisk --help\n");
+    std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan, train or weights; see brisk --help\n");
     return 2;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return written(app.exit(error), wanted);  // --help, --version

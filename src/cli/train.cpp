@@ -23,6 +23,7 @@ struct TrainOptions {
   std::string optimizer = "sgd";
   bool picture = false;
   std::string run_folder;
+  std::string save;
   std::string schedule = "cosine";
   uint64_t seed = 0;
   bool svg = false;
@@ -82,6 +83,7 @@ int run(const TrainOptions& options) {
                                        {.duration = Duration(options.epochs, Duration::Unit::epochs),
                                         .run_folder = options.run_folder,
                                         .seed = options.seed});
+  if (!options.save.empty()) save_weights(model, options.save);
   if (options.picture) std::printf("%s", loss_picture(options.run_folder).c_str());
   if (options.svg) std::printf("%s\n", write_loss_svg(options.run_folder).c_str());
   return result.exit_code();
@@ -127,6 +129,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_option("--weight-decay", options->weight_decay, "on parameters of two or more dimensions")
       ->capture_default_str();
+  command->add_option("--save", options->save, "write the weights to this .safetensors file at the end");
   command->add_option("--seed", options->seed, "of initial values and sample order")->capture_default_str();
   command->add_option("--threads", options->threads, "0: all that this process may use")->capture_default_str();
   CLI::Option* const folder = command->add_option("--run-folder", options->run_folder, "events.jsonl is appended here");

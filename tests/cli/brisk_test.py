@@ -76,6 +76,34 @@ def train():
         expect("loss: * train" in done.stdout, "train: picture")
 
 
+def weights():
+    with tempfile.TemporaryDirectory() as folder:
+        first, renamed = os.path.join(folder, "a.safetensors"), os.path.join(folder, "b.safetensors")
+        done = run("train", "mlp", "--data", "digits", "--epochs", 0.01, "--channels", 16, "--save", first)
+        expect(done.returncode == 0, f"train --save: {done.stdout} {done.stderr}")
+        shown = run("weights", "show", first)
+        expect("fc1.weight" in shown.stdout and "[16, 784]" in shown.stdout, f"weights show: {shown.stdout} {shown.stderr}")
+        names = [row["name"] for row in json.loads(run("weights", "show", first, "--json").stdout)]
+        expect(names == ["fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"], f"weights show: {names}")
+        same = run("weights", "diff", first, first)
+        expect(same.returncode == 0 and same.stdout == "0 tensors differ\n", f"weights diff: {same.stdout} {same.stderr}")
+        done = run("weights", "rename", first, renamed, "--name", "fc1=net.0", "--name", "fc2=net.2")
+        expect(done.returncode == 0, f"weights rename: {done.stderr}")
+        other = run("weights", "diff", first, renamed)
+        expect(other.returncode == 1 and "8 tensors differ" in other.stdout, f"weights diff: {other.stdout} {other.stderr}")
+        for word in ("net.0.weight", "only in the second file", "only in the first file"):
+            expect(word in other.stdout, f"weights diff: no {word} in {other.stdout}")
+        expect(sorted(os.listdir(folder)) == ["a.safetensors", "b.safetensors"], f"weights: {os.listdir(folder)}")
+        expect_refused(["weights", "rename", first, renamed, "--name", "fc1"], "FROM=TO")
+        expect_refused(["weights", "rename", first, renamed, "--name", "fc9=a"], "fc9")
+        unwritten = run("train", "mlp", "--data", "digits", "--epochs", 0.01, "--save", os.path.join(folder, "no", "a"))
+        expect(unwritten.returncode == 1 and "no/a" in unwritten.stderr, f"train --save: {unwritten}")
+    expect_refused(["weights"], "subcommand")
+    expect_refused(["weights", "show"], "FILE")
+    missing = run("weights", "show", "none.safetensors")
+    expect(missing.returncode == 1 and "none.safetensors" in missing.stderr, f"weights show: {missing}")
+
+
 def wrong_use():
     expect_refused([], "subcommand")
     expect_refused(["nonsense"], "nonsense")
@@ -112,7 +140,7 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, plan, train, wrong_use, lost_output):
+    for part in (bench, plan, train, weights, wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)

@@ -20,7 +20,7 @@ ALLOWED = {
     "exec": ["core", "graph", "backend.h", "optim", "passes"],
     "train": ["core", "graph", "backend.h", "optim", "passes", "exec", "data", "checkpoint", "dist", "monitor", "tune"],
     "data": ["core", "backend.h"],
-    "checkpoint": ["core", "backend.h"],
+    "checkpoint": ["core", "graph", "optim", "backend.h"],
     "dist": ["core", "backend.h"],
     "monitor": ["core", "backend.h"],
     "tune": ["core", "graph", "backend.h", "optim", "passes", "exec"],
@@ -37,6 +37,7 @@ OWNER = {
     "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
     "data.h": "data", "augment.h": "data", "loader.h": "data", "tabular.h": "data", "checkpoint.h": "checkpoint", "dist.h": "dist", "monitor.h": "monitor",
     "callback.h": "train", "trainer.h": "train", "tune.h": "tune", "models.h": "models", "kernels.h": "kernels",
+    "weights.h": "checkpoint",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
