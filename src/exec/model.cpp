@@ -31,7 +31,7 @@ std::shared_ptr<ModelState> trace_model(const ModelFunction& function, const Inp
   }
   if (out.size() == 0) throw Error(ErrorCode::state, "Model", "the function returned no value");
   std::vector<graph::ValueId> roots;
-  for (const auto& [name, value] : out.entries()) roots.push_back(graph::Access::value(value));
+  for (const auto& [name, value] : out.entries()) roots.push_back(graph::Access::value(value, *tracer));
   tracer->finish(roots);
 
   auto state = std::make_shared<ModelState>();

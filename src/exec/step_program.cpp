@@ -157,8 +157,8 @@ void Step::Impl::seal() {
   std::vector<graph::ValueId> roots;
   for (const auto* list : {&traced_terms_, &traced_metrics_})
     for (const Mean::Term& term : *list) {
-      roots.push_back(Access::value(term.per_row));
-      if (!Access::empty(term.row_weight)) roots.push_back(Access::value(term.row_weight));
+      roots.push_back(Access::value(term.per_row, *tracer_));
+      if (!Access::empty(term.row_weight)) roots.push_back(Access::value(term.row_weight, *tracer_));
     }
   tracer_->finish(roots);
   program_ = std::move(tracer_->graph);

@@ -272,22 +272,26 @@ ValueId Access::value(const Var& var) {
   return var.value_;
 }
 
+ValueId Access::value(const Var& var, const Tracer& of) {
+  if (tracer(var).get() != &of)
+    throw Error(ErrorCode::state, "Var", "values of two different traces cannot be combined; pass it as an input");
+  return var.value_;
+}
+
 const ValueType& Access::type(const Var& var) { return tracer(var)->graph.type(var.value_); }
 
 namespace {
 
 std::shared_ptr<Tracer> common_tracer(const std::vector<Var>& inputs) {
   std::shared_ptr<Tracer> tracer = Access::tracer(inputs.front());
-  for (const Var& input : inputs)
-    if (Access::tracer(input) != tracer)
-      throw Error(ErrorCode::state, "Var", "values of two different traces cannot be combined");
+  for (const Var& input : inputs) Access::value(input, *tracer);
   return tracer;
 }
 
 Var add(const std::shared_ptr<Tracer>& tracer, int32_t layer, std::string_view op, const std::vector<Var>& inputs,
         Attributes attributes, Where where) {
   std::vector<ValueId> ids;
-  for (const Var& input : inputs) ids.push_back(Access::value(input));
+  for (const Var& input : inputs) ids.push_back(Access::value(input, *tracer));
   const int32_t node = tracer->graph.add_node(op, std::move(ids), std::move(attributes),
                                               tracer->layers[static_cast<size_t>(layer)].name, where);
   tracer->node_layer.resize(tracer->graph.nodes.size(), -1);
@@ -384,7 +388,7 @@ Vars inline_model(const std::shared_ptr<Tracer>& tracer, const std::shared_ptr<M
   for (const Node& node : callee.nodes) {
     if (node.op->name == "load") {
       const NamedValue& input = callee.inputs[static_cast<size_t>(callee.value(node.inputs[0]).slot)];
-      const ValueId given = Access::value(inputs[input.name]);
+      const ValueId given = Access::value(inputs[input.name], *tracer);
       if (!(graph.type(given) == callee.type(node.outputs[0])))
         throw Error(ErrorCode::shape, "model '" + model->name + "'",
                     "input \"" + input.name + "\" must be " + callee.type(node.outputs[0]).text() + ", got " +

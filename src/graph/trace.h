@@ -94,6 +94,8 @@ struct Access {
   /// Throws Error [state] when the Var is empty or its function has returned.
   static std::shared_ptr<Tracer> tracer(const Var& var);
   static ValueId value(const Var& var);
+  /// Throws Error [state] also when the Var is of another trace than `of`.
+  static ValueId value(const Var& var, const Tracer& of);
   static bool empty(const Var& var) { return var.value_ < 0; }
   static const ValueType& type(const Var& var);
 };

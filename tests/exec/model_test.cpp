@@ -74,6 +74,20 @@ TEST(Model, SeveralThreadsMayBeTheFirstToNeedItsBytes) {
   }
 }
 
+TEST(Model, ValuesOfAnotherTraceAreRefused) {
+  const auto nested = [](Var (*use)(Var outer, Var inner)) {
+    return code_of([use] {
+      Model([use](Var outer) { return Model([&](Var inner) { return use(outer, inner); }, {2})(outer); }, {2});
+    });
+  };
+  EXPECT_EQ(nested([](Var outer, Var) { return outer; }), ErrorCode::state);
+  EXPECT_EQ(nested([](Var outer, Var) { return linear(outer, 2); }), ErrorCode::state);
+  EXPECT_EQ(nested([](Var outer, Var inner) { return inner + outer; }), ErrorCode::state);
+  EXPECT_EQ(nested([](Var outer, Var inner) { return concat({inner, outer}); }), ErrorCode::state);
+  EXPECT_EQ(nested([](Var outer, Var) { return small()(outer); }), ErrorCode::state);
+  EXPECT_EQ(nested([](Var outer, Var inner) { return bias_add(inner, reduce_sum(outer)); }), ErrorCode::state);
+}
+
 TEST(Step, BatchesThatNoMachineHolds) {
   constexpr int64_t kMost = int64_t{1} << 31;
   Model model = small();
