@@ -4,6 +4,7 @@
 #include "brisk/augment.h"
 #include "brisk/data.h"
 #include "brisk/error.h"
+#include "brisk/images.h"
 #include "brisk/loader.h"
 #include "brisk/log.h"
 #include "brisk/loss.h"
