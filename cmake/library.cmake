@@ -23,10 +23,6 @@ endforeach()
 foreach(folder IN LISTS brisk_left_out)
   list(FILTER brisk_sources EXCLUDE REGEX "/src/${folder}/")
 endforeach()
-# Its loops over pixels are only vectorised at this level.
-if(NOT BRISK_SANITIZE)
-  set_source_files_properties("${PROJECT_SOURCE_DIR}/src/data/resample.cpp" PROPERTIES COMPILE_OPTIONS -O3)
-endif()
 
 function(brisk_object_library name)
   cmake_parse_arguments(PARSE_ARGV 1 object "" "OPTIMIZE" "SOURCES")

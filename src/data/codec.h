@@ -32,7 +32,8 @@ struct Extent {
 
 /// Decoded pixels, RGB, of the image at 1/`reduction` of its size. They hold until the codec opens the next file.
 struct Pixels {
-  const uint8_t* data = nullptr;  ///< of the first row and column
+  static constexpr int64_t kReadableBehind = 16;  ///< bytes behind the last row that may be read
+  const uint8_t* data = nullptr;                  ///< of the first row and column
   int64_t row_bytes = 0;
   Extent rows;
   Extent columns;

@@ -25,18 +25,16 @@ class Resampler {
   /// [0, 1]. Pixels beyond the region's edge take part where the filter reaches them.
   void run(const Pixels& from, const Region& region, const ResampleOptions& options, View out);
 
- private:
-  // The pixels that make up each place of a line, and their weights.
+  /// The lines that make up each line of the result: `count` of them from `first[i]` on, with weights from i * count
+  /// on.
   struct Taps {
+    int64_t count = 0;
     std::vector<int64_t> first;
-    std::vector<int64_t> count;
     std::vector<float> weights;
-    int64_t most = 0;  // weights of place i begin at i * most
-    void set(double start, double length, int64_t wanted, const Extent& extent);
+    void set(double start, double length, int64_t wanted, const Extent& extent, bool mirrored);
   };
-  template <class T>
-  void rows(const Pixels& from, const ResampleOptions& options, int64_t height, int64_t width, T* out);
 
+ private:
   Taps across_;
   Taps down_;
   std::vector<float> row_;  // one row of the result at the source's width

@@ -76,7 +76,7 @@ class JpegCodec : public Codec {
     // Widened by the library to whole blocks on the left.
     if (wide.size() < info_.output_width) guarded([&] { jpeg_crop_scanline(&info_, &left, &width); });
     const int64_t row_bytes = static_cast<int64_t>(width) * info_.output_components;
-    pixels_.resize(static_cast<size_t>((rows.size() + 1) * row_bytes));
+    pixels_.resize(static_cast<size_t>((rows.size() + 1) * row_bytes + Pixels::kReadableBehind));
     read(rows, row_bytes);
     if (inks) to_rgb(static_cast<size_t>(rows.size()) * width);
     return {pixels_.data(), static_cast<int64_t>(width) * 3, rows, {left, left + width}, reduction};

@@ -38,7 +38,7 @@ class PngCodec : public Codec {
     // An interlaced image is put together in several passes over all rows.
     const Extent rows = passes_ > 1 ? Extent{0, height} : needed(region.top, region.height, wanted.height, height);
     const int64_t row_bytes = width * 3;
-    pixels_.resize(static_cast<size_t>((rows.size() + 1) * row_bytes));
+    pixels_.resize(static_cast<size_t>((rows.size() + 1) * row_bytes + Pixels::kReadableBehind));
     uint8_t* const first = pixels_.data();
     guarded([&, first] {
       for (int pass = 0; pass < passes_; ++pass) {
