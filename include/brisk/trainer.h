@@ -33,6 +33,10 @@ struct FitOptions {
   bool stop_on_signals = false;
   std::string stop_when_file_exists{};  ///< looked for about once a second: StopReason::requested; empty: none
   Duration time_limit{};                ///< a budget in seconds; ends the run, does not bend the schedule
+  /// Threads that call Dataset::read ahead of the step; 0: the step's own thread. Not set: as many as this process has
+  /// processors (at most 16) for a data set that makes its samples when they are read, none for an InMemoryDataset.
+  /// Order, samples and results do not depend on it.
+  Count workers{};
 };
 
 enum class StopReason : uint8_t { finished, diverged, early_stop, requested, signal, target_reached, time_limit };
@@ -59,6 +63,19 @@ struct FitResult {
 using HostMetric = std::function<double(ConstView output, ConstView target)>;
 /// The same for several outputs or targets, by name.
 using HostMetricOfMany = std::function<double(const Feed& outputs, const Feed& targets)>;
+
+/// Where the time of the last fit() went. A data_wait_s near 0: the step is the brake, and more workers gain nothing.
+struct FitStatistics {
+  double data_wait_s = 0;   ///< the step waited for training samples, or read them itself (workers = 0)
+  double evaluation_s = 0;  ///< in evaluations
+  double seconds = 0;       ///< of the whole run
+  int64_t workers = 0;      ///< threads that read ahead
+  /// How many times as fast training would have been with its data always ready: the most that more workers can gain.
+  double most_gain() const {
+    const double training_s = seconds - evaluation_s;
+    return training_s > data_wait_s ? training_s / (training_s - data_wait_s) : 1;
+  }
+};
 
 /// A model with its loss, optimizer and loop. Moves, does not copy.
 class BRISK_EXPORT Trainer {
@@ -91,6 +108,8 @@ class BRISK_EXPORT Trainer {
   /// Parameters, decay, batch, precision, plan bytes.
   std::string summary() const;
   Clock clock() const;
+  /// Of the last fit(); of the running one when a callback asks.
+  FitStatistics statistics() const;
 
   class Impl;
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/machine.h"
+#include "data/fill.h"
 #include "train/step_access.h"
 
 namespace brisk::train {
@@ -17,6 +19,8 @@ namespace {
 constexpr int kReportsPerEpoch = 10;
 constexpr int kMaximumPrefetch = 1 << 16;
 constexpr double kSecondsBetweenLooks = 1;
+constexpr int64_t kMaximumWorkers = 1024;
+constexpr int kMostAutomaticWorkers = 16;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -38,6 +42,9 @@ FitOptions checked(const FitOptions& options, bool has_validation) {
   if (options.prefetch < 0 || options.prefetch > kMaximumPrefetch) {
     throw Error(ErrorCode::option, cat("FitOptions.prefetch = ", options.prefetch),
                 cat("must be 0 to ", kMaximumPrefetch));
+  }
+  if (const int64_t workers = options.workers.value(); workers < 0 || workers > kMaximumWorkers) {
+    throw Error(ErrorCode::option, cat("FitOptions.workers = ", workers), cat("must be 0 to ", kMaximumWorkers));
   }
   return options;
 }
@@ -91,11 +98,21 @@ RowNames::RowNames(Step& step, const Dataset& dataset) : step_(step) {
 }
 RowNames::~RowNames() { describe_rows(step_, std::move(previous_)); }
 
-EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics) {
+data::BatcherOptions reading_options(const Dataset& dataset, const Count& workers) {
+  data::BatcherOptions out;
+  const bool ahead = workers.set() ? workers.value() > 0 : !data::is_in_memory(dataset);
+  out.reading = ahead ? data::Reading::ahead : data::Reading::caller;
+  if (ahead) out.workers = workers.value_or(std::min(allowed_threads(), kMostAutomaticWorkers));
+  return out;
+}
+
+EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics, const Count& workers) {
   RowNames names(step, *data.dataset);
   step.read_evaluation();
   GatheredRows gathered(host_metrics, data.dataset->size());
-  data::Batcher batcher(*data.dataset, {.batch = step.batch()});
+  data::BatcherOptions options = reading_options(*data.dataset, workers);
+  options.batch = step.batch();
+  data::Batcher batcher(*data.dataset, options);
   while (const Batch* batch = batcher.next()) {
     names.look_at(batch);
     const Feed& feed = data.binding.feed(*batch);
@@ -123,6 +140,7 @@ FitLoop::FitLoop(Parts parts, const FitOptions& options)
       signals_(options_.stop_on_signals) {
   parts_.state->position = start_.position;
   parts_.state->data_samples = shape_.samples;
+  parts_.state->statistics = {};
   for (auto& [call, listens] : parts_.callbacks.update)
     listeners_.push_back({std::move(call), Trigger(listens.every, parts_.state->clock), {}});
 }
@@ -132,6 +150,7 @@ void FitLoop::update_clock() {
   clock.epochs = epochs_at(shape_, parts_.state->position);
   clock.seconds = seconds_before_ + elapsed();
   clock.updates = parts_.step->clock().updates;
+  parts_.state->statistics.seconds = elapsed();
 }
 
 ProgressState FitLoop::progress_state() const {
@@ -192,12 +211,15 @@ void FitLoop::begin() {
 
 void FitLoop::train() {
   const Position& position = parts_.state->position;
-  data::Batcher batcher(*parts_.train->dataset, {.batch = shape_.batch,
-                                                 .drop_last = options_.drop_last,
-                                                 .lookahead = shape_.accumulate > 1 ? shape_.accumulate : 0,
-                                                 .prefetch = options_.prefetch,
-                                                 .seed = options_.seed,
-                                                 .shuffle = options_.shuffle});
+  data::BatcherOptions reading = reading_options(*parts_.train->dataset, options_.workers);
+  reading.batch = shape_.batch;
+  reading.drop_last = options_.drop_last;
+  reading.lookahead = shape_.accumulate > 1 ? shape_.accumulate : 0;
+  reading.prefetch = options_.prefetch;
+  reading.seed = options_.seed;
+  reading.shuffle = options_.shuffle;
+  data::Batcher batcher(*parts_.train->dataset, reading);
+  parts_.state->statistics.workers = batcher.reads_ahead() ? reading.workers : 0;
   RowNames names(*parts_.step, *parts_.train->dataset);
   batcher.seek({position.epoch, shape_.rows_before(position.micro)});
   while (position < horizon_.end) {
@@ -270,6 +292,7 @@ void FitLoop::announce_window(data::Batcher& batcher, RowNames& names) {
 
 void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   const Batch* batch = batcher.next();
+  parts_.state->statistics.data_wait_s = batcher.wait_seconds();
   names.look_at(batch);
   const Feed& feed = parts_.train->binding.feed(*batch);
   stepping_ = true;
@@ -353,8 +376,9 @@ void FitLoop::report() {
 
 void FitLoop::evaluate() {
   const double before = elapsed();
-  EvaluationReport found{evaluate_all(*parts_.step, *parts_.validation, *parts_.host_metrics)};
+  EvaluationReport found{evaluate_all(*parts_.step, *parts_.validation, *parts_.host_metrics, options_.workers)};
   evaluated_updates_ = parts_.state->clock.updates;
+  parts_.state->statistics.evaluation_s += elapsed() - before;
   update_clock();
   found.clock = parts_.state->clock;
   found.is_best = best_.take(found.metric(best_.monitor().name()));

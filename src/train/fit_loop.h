@@ -24,6 +24,7 @@ struct TrainerState {
   Clock clock{};
   int64_t data_samples = 0;  ///< of the data set that `position` refers to
   Position position{};
+  FitStatistics statistics{};  ///< of the last run
 };
 
 /// Seconds since it was made.
@@ -57,8 +58,11 @@ class RowNames {
   DescribeRow previous_;
 };
 
+/// How a data set is read when a program asks for so many workers.
+data::BatcherOptions reading_options(const Dataset& dataset, const Count& workers);
+
 /// Exact means over all samples of a data set, and the host's metrics of them.
-EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics);
+EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics, const Count& workers);
 
 /// What the program wants to be told.
 struct Callbacks {

@@ -67,13 +67,14 @@ class Trainer::Impl {
   EvaluationResult evaluate(const Dataset& data) {
     prepare(data);
     train::BoundData bound_data = bound(data);
-    return train::evaluate_all(*step_, bound_data, host_metrics_);
+    return train::evaluate_all(*step_, bound_data, host_metrics_, {});
   }
 
   std::string summary() const {
     return train::summary_text(*model_.state(), optimizer_, options_, step_ ? &*step_ : nullptr);
   }
   Clock clock() const { return state_.clock; }
+  FitStatistics statistics() const { return state_.statistics; }
 
  private:
   struct Fitting {
@@ -189,5 +190,6 @@ FitResult Trainer::fit(const Dataset& train, const Dataset& validation, FitOptio
 EvaluationResult Trainer::evaluate(const Dataset& data) { return impl_->evaluate(data); }
 std::string Trainer::summary() const { return impl_->summary(); }
 Clock Trainer::clock() const { return impl_->clock(); }
+FitStatistics Trainer::statistics() const { return impl_->statistics(); }
 
 }  // namespace brisk

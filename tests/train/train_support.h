@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "brisk/error.h"
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/linear.h"
 #include "brisk/trainer.h"
@@ -69,6 +68,7 @@ inline Mean half_square(Var out, Var target) {
   return 0.5 * sample_mean(d * d);
 }
 
+/// A fit() of this length that prints nothing.
 inline FitOptions quiet(Duration duration) {
   FitOptions options;
   options.duration = duration;
