@@ -1,19 +1,9 @@
 // Step: the thin public side of Step::Impl.
 #include "brisk/step.h"
 
-#include "core/text.h"
 #include "exec/step_impl.h"
 
 namespace brisk {
-
-const ConstView& Feed::operator[](std::string_view name) const {
-  std::string names;
-  for (const auto& [known, view] : entries_) {
-    if (known == name) return view;
-    names += (names.empty() ? "" : ", ") + known;
-  }
-  throw Error(ErrorCode::data, "Feed", cat("no value \"", name, "\"; it has ", names.empty() ? "none" : names));
-}
 
 Step::Step(Model& model, LossFunction loss, Optimizer optimizer, StepOptions options)
     : impl_(std::make_unique<Impl>(model, loss, std::move(optimizer), options)) {}
