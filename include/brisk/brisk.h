@@ -7,6 +7,7 @@
 #include "brisk/early_stop.h"
 #include "brisk/error.h"
 #include "brisk/feed.h"
+#include "brisk/images.h"
 #include "brisk/loader.h"
 #include "brisk/log.h"
 #include "brisk/loss.h"
