@@ -258,7 +258,7 @@ TEST_F(Functions, ElementTypes) {
             }),
             "Error [option] cast.dtype = bf16 (net.cpp:3): must be f32, i32, i64 or u8");
   EXPECT_EQ(error_of([&] { image * 2.0; }),
-            "Error [shape] scale 'mul1': input must be f32, got u8 [N, 2, 3] from input 'x0'; convert it with "
+            "Error [shape] scale 'scale1': input must be f32, got u8 [N, 2, 3] from input 'x0'; convert it with "
             "cast(x, DType::f32)");
   EXPECT_NE(error_of([&] { image + image; }).find("convert it with cast(x, DType::f32)"), std::string::npos);
   EXPECT_NE(error_of([&] { where(image, image, image); }).find("convert it with cast"), std::string::npos);
