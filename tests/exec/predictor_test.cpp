@@ -150,7 +150,7 @@ TEST(Predictor, OneRowLiesRowMajorWhereAllOperationsHaveKernelsForIt) {
   };
   Model all(many_kinds, kColour);
   const Predictor predictor(all, {.batches = {4}});
-  if (std::getenv("BRISK_CPU_ENGINE") == nullptr) EXPECT_TRUE(row_major(predictor));
+  EXPECT_EQ(row_major(predictor), std::getenv("BRISK_CPU_ENGINE") == nullptr);
   for (const PlanStep& step : predictor.plan(4).steps()) EXPECT_NE(step.implementation, "single");
   EXPECT_LT(distance_to_evaluation(all, rows.inputs(0, 5), predict(predictor, rows, 0, 5, 5), 5), 1e-6);
   // A transposed convolution has none: its plan keeps the samples in lanes.

@@ -38,6 +38,11 @@ std::vector<Implementation> for_one_sample() {
   add("slice", lower_single_slice);
   add("softmax", lower_single_softmax);
   add("log_softmax", lower_single_softmax);
+  add("stop_gradient", lower_single_reshape);
+  add("cast", lower_single_cast);
+  for (const std::string_view op : tile_operations()) {
+    if (!graph::op(op).random) add(op, lower_single_elementwise);  // random numbers are drawn by sample
+  }
   return list;
 }
 
@@ -69,6 +74,8 @@ std::vector<Implementation> all() {
       native("expand", lower_expand),
       native("batch_sum", lower_batch_sum),
       native("reshape", lower_reshape),
+      native("stop_gradient", lower_reshape),
+      native("cast", lower_cast),
       native("concat", lower_concat),
       native("slice", lower_slice),
       native("pad_slice", lower_pad_slice),
@@ -89,13 +96,7 @@ std::vector<Implementation> all() {
       native("sgd_walk", lower_sgd_walk),
       native("adam_walk", lower_adam_walk),
   };
-  for (const char* op :
-       {"add", "sub", "mul", "div", "relu", "tanh", "sigmoid", "exp", "log", "reciprocal", "scale", "add_scalar",
-        "relu_gradient", "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
-    list.push_back(native(op, lower_elementwise));
-    // A dropout mask is drawn by sample.
-    if (std::string_view(op) != "dropout") list.push_back({op, kSingle, not_single, lower_single_elementwise});
-  }
+  for (const std::string_view op : tile_operations()) list.push_back(native(op, lower_elementwise));
   const std::vector<Implementation> single = for_one_sample();
   list.insert(list.end(), single.begin(), single.end());
   const std::span<const Implementation> library = onednn_implementations();

@@ -43,8 +43,13 @@ void lower_store_gradient(const Call& call, Lowering& lowering);
 void lower_reduce(const Call& call, Lowering& lowering);
 void lower_batch_sum(const Call& call, Lowering& lowering);
 
+// cast.cpp
+void lower_cast(const Call& call, Lowering& lowering);
+
 // elementwise.cpp
 void lower_elementwise(const Call& call, Lowering& lowering);
+/// What it takes.
+std::vector<std::string_view> tile_operations();
 void lower_expand(const Call& call, Lowering& lowering);
 /// Elementwise nodes of one output type, tile by tile in one phase. Operands are bound as `inputs` (values made
 /// outside) and `outputs` (values read outside) list them. The bits are those of the nodes run apart.
@@ -72,6 +77,7 @@ void lower_single_reshape(const Call& call, Lowering& lowering);
 void lower_single_concat(const Call& call, Lowering& lowering);
 void lower_single_slice(const Call& call, Lowering& lowering);
 void lower_single_softmax(const Call& call, Lowering& lowering);
+void lower_single_cast(const Call& call, Lowering& lowering);
 void lower_single_group(const graph::Graph& graph, std::span<const int32_t> nodes, Isa isa,
                         std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs,
                         Lowering& lowering);

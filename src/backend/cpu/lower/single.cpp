@@ -186,6 +186,8 @@ void lower_single_concat(const Call& call, Lowering& lowering) { lower_unbatched
 void lower_single_slice(const Call& call, Lowering& lowering) { lower_unbatched<lower_slice>(call, lowering); }
 void lower_single_softmax(const Call& call, Lowering& lowering) { lower_unbatched<lower_softmax>(call, lowering); }
 
+void lower_single_cast(const Call& call, Lowering& lowering) { lower_unbatched<lower_cast>(call, lowering); }
+
 void lower_single_group(const Graph& graph, std::span<const int32_t> nodes, Isa isa, std::span<const ValueId> inputs,
                         std::span<const ValueId> outputs, Lowering& lowering) {
   const Unbatched alone(graph, nodes);
