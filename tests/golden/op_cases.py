@@ -293,18 +293,18 @@ def more_losses(draw):
     yield loss("l1", "l1", F.l1_loss, x, same)
     yield loss("bce_with_logits", "bce_with_logits", bce, x, shares(5, 3))
     yield loss("bce_with_logits_large", "bce_with_logits", bce, draw(6, 2, low=-200.0, high=200.0), shares(6, 2))
-    for weight in (0.0, 2.5):
+    for suffix, weight in (("none", 0.0), ("more", 2.5)):
         yield loss(
-            f"bce_with_logits_pos_weight_{weight}",
+            "bce_with_logits_pos_weight_" + suffix,
             "bce_with_logits",
             lambda x, t, w=weight: bce(x, t, w),
             draw(4, 3),
             shares(4, 3),
             pos_weight=weight,
         )
-    for number in (0.0, 0.75, 1.0):
+    for suffix, number in (("zero", 0.0), ("between", 0.75), ("one", 1.0)):
         yield loss(
-            f"bce_with_logits_number_{number}",
+            "bce_with_logits_number_" + suffix,
             "bce_with_logits_number",
             lambda x, t, n=number: bce(x, torch.full_like(x, n), 1.5),
             draw(4, 2),
@@ -319,18 +319,18 @@ def more_losses(draw):
         draw(4, 5, low=-4.0, high=0.0),
         shares(4, 5),
     )
-    for margin in (0.5, 3.0):
+    for suffix, margin in (("small", 0.5), ("large", 3.0)):
         yield loss(
-            f"triplet_margin_{margin}",
+            "triplet_margin_" + suffix,
             "triplet_margin",
             lambda x, t, m=margin: F.triplet_margin_loss(x, t, t * -0.5 + 0.25, margin=m),
             draw(6, 4),
             draw(6, 4),
             margin=margin,
         )
-    for smoothing in (0.0, 0.2):
+    for suffix, smoothing in (("", 0.0), ("_smoothing", 0.2)):
         yield loss(
-            f"cross_entropy_probabilities_{smoothing}",
+            "cross_entropy_probabilities" + suffix,
             "cross_entropy",
             lambda x, t, s=smoothing: F.cross_entropy(x, t, label_smoothing=s),
             draw(5, 4),
