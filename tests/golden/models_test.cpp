@@ -1,4 +1,5 @@
-// The model zoo is PyTorch's: names and shapes at full width, logits and one update at reduced width from the same weights.
+// The model zoo is PyTorch's: names and shapes at full width, logits and one update at reduced width from the same
+// weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ ModelFunction make(const std::string& name, double width, int64_t classes) {
   const auto channels = static_cast<int64_t>(width);
   const models::Resnet32x32Options small = {.channels = channels, .classes = classes};
   const models::ResnetOptions large = {.channels = channels, .classes = classes};
-  const models::EfficientnetOptions efficient = {.classes = classes, .dropout = 0, .stochastic_depth = 0, .width = width};
+  const models::EfficientnetOptions efficient = {
+      .classes = classes, .dropout = 0, .stochastic_depth = 0, .width = width};
   if (name == "resnet9") return models::resnet9(small);
   if (name == "resnet18_cifar") return models::resnet18_cifar(small);
   if (name == "resnet34_cifar") return models::resnet34_cifar(small);
@@ -154,7 +156,9 @@ TEST_P(Zoo, OneUpdateIsPyTorchs) {
   if (GetParam() == "autoencoder") loss = mse();
   if (GetParam() == "unet") {
     loss = LossFunction([](Var out, Var target) { return cross_entropy(global_avg_pool2d(out), target); },
-                        [](const Vars&) { return std::vector<Field>{{"target", {}, DType::i64}}; });
+                        [](const Vars&) {
+                          return std::vector<Field>{{"target", {}, DType::i64}};
+                        });
   }
   const std::vector<float> x = input();
   const std::vector<int64_t> y = labels(golden().at("seed"), kLabelStream, batch(), classes());

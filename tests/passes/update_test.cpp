@@ -151,6 +151,8 @@ const std::vector<Broken> kBroken = {
      [](Graph& g, PlanRequest&) { node(g, "gradient_stats").stage = Stage::commit; }, "stage"},
     {"GradientThatIsNotGuarded", Phase::train,
      [](Graph& g, PlanRequest&) { node(g, "gradient_stats").inputs.pop_back(); }, "guard"},
+    {"ClipsAtAnotherNorm", Phase::train,
+     [](Graph& g, PlanRequest&) { node(g, "gradient_stats").attributes.set("clip_norm", 1.0); }, "clip"},
     {"NegativeDecay", Phase::train,
      [](Graph& g, PlanRequest&) {
        Node& walk = node(g, "sgd_walk");
