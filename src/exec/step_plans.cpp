@@ -64,7 +64,9 @@ std::vector<int64_t> Step::Impl::freeze_versions() const {
 void Step::Impl::follow_freeze() {
   if (freeze_versions() == freeze_versions_) return;
   if (window_.micro_batches > 0)
-    throw Error(ErrorCode::state, "Model::freeze", "what is trained changed inside a window: flush() the step first, which still updates as the window began");
+    throw Error(
+        ErrorCode::state, "Model::freeze",
+        "what is trained changed inside a window: flush() the step first, which still updates as the window began");
   mark_trained();
   const exec::TrainedLayout before = std::exchange(layout_, exec::trained_layout(program_));
   if (runtime_) {

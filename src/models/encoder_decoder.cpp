@@ -9,7 +9,6 @@
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"
 #include "brisk/ops/shape.h"
-#include "core/text.h"
 
 namespace brisk::models {
 namespace {
@@ -17,8 +16,8 @@ namespace {
 void check_size(const char* model, const Var& x, int64_t multiple) {
   if (x.rank() == 4 && x.dim(2) % multiple == 0 && x.dim(3) % multiple == 0) return;
   throw Error(ErrorCode::shape, model,
-              cat("input must be [N, channels, height, width] with sizes that are multiples of ", multiple, ", got ",
-                  x.text(), "; pad or resize the images"));
+              "input must be [N, channels, height, width] with sizes that are multiples of " +
+                  std::to_string(multiple) + ", got " + x.text() + "; pad or resize the images");
 }
 
 Var convolutions(Var x, int64_t channels) {
@@ -32,7 +31,7 @@ Var convolutions(Var x, int64_t channels) {
 
 ModelFunction unet(UnetOptions options) {
   if (options.depth < 1 || options.depth > 16) {
-    throw Error(ErrorCode::option, cat("UnetOptions.depth = ", options.depth), "must be between 1 and 16");
+    throw Error(ErrorCode::option, "UnetOptions.depth = " + std::to_string(options.depth), "must be between 1 and 16");
   }
   return [options](Var x) {
     check_size("models::unet", x, int64_t{1} << options.depth);

@@ -58,8 +58,8 @@ Types infer_gradient_stats(const InferContext& c) {
   return {plain({3})};
 }
 
-// A walk's inputs: scalars, `stats` [3] (norm, number of elements that are not finite, factor of the clipping), then for
-// each parameter the parameter, its gradient and its moments.
+// A walk's inputs: scalars, `stats` [3] (norm, number of elements that are not finite, factor of the clipping), then
+// for each parameter the parameter, its gradient and its moments.
 struct Walk {
   int scalars = 0;
   int moments = 0;
