@@ -116,6 +116,8 @@ double flops(const Graph& graph, const Node& node);
 /// Families, one a file in ops/.
 std::span<const OpInfo> conv_ops();
 std::span<const OpInfo> elementwise_ops();
+std::span<const OpInfo> indexing_ops();
+std::span<const OpInfo> layer_norm_ops();
 std::span<const OpInfo> linear_ops();
 std::span<const OpInfo> loss_ops();
 std::span<const OpInfo> norm_ops();
