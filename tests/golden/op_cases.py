@@ -17,8 +17,8 @@ STREAM = 4000  # inputs: + a number that grows from tensor to tensor
 class Draw:
     """Tensors of literal numbers, each from a stream of its own."""
 
-    def __init__(self):
-        self.stream = STREAM
+    def __init__(self, stream=STREAM):
+        self.stream = stream
 
     def __call__(self, *shape, low=-2.0, high=2.0):
         self.stream += 1
@@ -231,6 +231,38 @@ def elementwise(draw):
         )
 
 
+def functions(draw):
+    def of_one(name, function, within=4.0, op=None, corners=(), **attributes):
+        low, high = within if isinstance(within, tuple) else (-within, within)
+        x = draw(4, 6, low=low, high=high)
+        x[0, : len(corners)] = torch.tensor(corners, dtype=torch.float64)
+        return case(name, op or name, lambda x: function(x), {"x": x}, draw, attributes)
+
+    yield of_one("leaky_relu", lambda x: F.leaky_relu(x, 0.2), corners=(0.0,), slope=0.2)
+    yield of_one("elu", lambda x: F.elu(x, 1.5), corners=(0.0,), alpha=1.5)
+    yield of_one("gelu", F.gelu, 6.0)
+    yield of_one("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), 6.0)
+    yield of_one("silu", F.silu, 9.0)
+    yield of_one("softplus", F.softplus, 9.0)
+    yield of_one("sqrt", torch.sqrt, (0.1, 9.0))
+    yield of_one("abs", torch.abs, corners=(0.0,))
+    yield of_one("clamp", lambda x: torch.clamp(x, -1.0, 2.0), corners=(-1.0, 2.0), low=-1.0, high=2.0)
+    for exponent in (0.0, 1.0, 2.0, 3.0, 4.0):
+        yield of_one(f"pow_{exponent:g}", lambda x, e=exponent: x**e, 2.0, "pow", (0.0, -1.0), exponent=exponent)
+    for i, exponent in enumerate((0.5, -1.0, -1.5, 2.7)):
+        yield of_one(f"pow_positive_{i}", lambda x, e=exponent: x**e, (0.3, 3.0), "pow", exponent=exponent)
+
+    def of_two(name, function):
+        x, other = draw(4, 6), draw(4, 6)
+        other[1] = x[1]  # equal ones
+        return case(name, name, lambda x, other: function(x, other), {"x": x, "other": other}, draw)
+
+    yield of_two("minimum", torch.minimum)
+    yield of_two("maximum", torch.maximum)
+    yield of_two("where", lambda x, other: torch.where(x < other, x * other, x - other))
+    yield of_two("stop_gradient", lambda x, other: x * other.detach() + other * (x >= 0.5).double())
+
+
 def losses(draw):
     one = torch.tensor(1.0, dtype=torch.float64)
 
@@ -320,6 +352,7 @@ def write(path):
     draw, cases = Draw(), []
     for family in (convolutions, pools, normalizations, elementwise, losses):
         cases += family(draw)
+    cases += functions(Draw(STREAM + 1000))
     traces = list(optimizers(draw))
     for family in (transposed_convolutions, resizes):  # after the others, whose numbers depend on the order
         cases += family(draw)
