@@ -303,6 +303,74 @@ def losses(draw):
     yield regression("huber_delta", "huber", F.huber_loss, (6, 2), delta=0.25)
 
 
+def more_losses(draw):
+    one = torch.tensor(1.0, dtype=torch.float64)
+
+    def loss(name, op, function, x, target, **attributes):
+        inputs = {"x": x, "target": target}
+        return case(name, op, lambda x, target: function(x, target), inputs, draw, attributes, ("target",), one)
+
+    def shares(*shape):
+        t = draw(*shape, low=0.0, high=1.0)
+        t[0, 0], t[0, 1] = 0.0, 1.0
+        return t
+
+    def bce(x, target, pos_weight=1.0):
+        return F.binary_cross_entropy_with_logits(x, target, pos_weight=torch.tensor(pos_weight, dtype=torch.float64))
+
+    x = draw(5, 3)
+    x[1, 1] = 0.0
+    same = draw(5, 3)
+    same[0] = x[0]  # distances of zero
+    yield loss("l1", "l1", F.l1_loss, x, same)
+    yield loss("bce_with_logits", "bce_with_logits", bce, x, shares(5, 3))
+    yield loss("bce_with_logits_large", "bce_with_logits", bce, draw(6, 2, low=-200.0, high=200.0), shares(6, 2))
+    for suffix, weight in (("none", 0.0), ("more", 2.5)):
+        yield loss(
+            "bce_with_logits_pos_weight_" + suffix,
+            "bce_with_logits",
+            lambda x, t, w=weight: bce(x, t, w),
+            draw(4, 3),
+            shares(4, 3),
+            pos_weight=weight,
+        )
+    for suffix, number in (("zero", 0.0), ("between", 0.75), ("one", 1.0)):
+        yield loss(
+            "bce_with_logits_number_" + suffix,
+            "bce_with_logits_number",
+            lambda x, t, n=number: bce(x, torch.full_like(x, n), 1.5),
+            draw(4, 2),
+            draw(4, 2),
+            number=number,
+            pos_weight=1.5,
+        )
+    yield loss(
+        "kl_divergence",
+        "kl_divergence",
+        lambda x, t: F.kl_div(x, t, reduction="batchmean"),
+        draw(4, 5, low=-4.0, high=0.0),
+        shares(4, 5),
+    )
+    for suffix, margin in (("small", 0.5), ("large", 3.0)):
+        yield loss(
+            "triplet_margin_" + suffix,
+            "triplet_margin",
+            lambda x, t, m=margin: F.triplet_margin_loss(x, t, t * -0.5 + 0.25, margin=m),
+            draw(6, 4),
+            draw(6, 4),
+            margin=margin,
+        )
+    for suffix, smoothing in (("", 0.0), ("_smoothing", 0.2)):
+        yield loss(
+            "cross_entropy_probabilities" + suffix,
+            "cross_entropy",
+            lambda x, t, s=smoothing: F.cross_entropy(x, t, label_smoothing=s),
+            draw(5, 4),
+            shares(5, 4),
+            label_smoothing=smoothing,
+        )
+
+
 def optimizers(draw):
     rates = [0.1 * 0.5**k for k in range(6)]  # halved at each step
 
@@ -354,7 +422,7 @@ def write(path):
         cases += family(draw)
     cases += functions(Draw(STREAM + 1000))
     traces = list(optimizers(draw))
-    for family in (transposed_convolutions, resizes):  # after the others, whose numbers depend on the order
+    for family in (transposed_convolutions, resizes, more_losses):  # after the others, whose numbers depend on the order
         cases += family(draw)
 
     def lines(rows):

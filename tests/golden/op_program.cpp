@@ -102,6 +102,13 @@ Var apply(const OpCase& row, Var x) {
 Mean loss_of(const OpCase& row, Var x, Var target) {
   if (row.op == "mse") return mse(x, target);
   if (row.op == "huber") return huber(x, target, {.delta = row.attribute("delta", 1)});
+  if (row.op == "l1") return l1(x, target);
+  if (row.op == "bce_with_logits") return bce_with_logits(x, target, {.pos_weight = row.attribute("pos_weight", 1)});
+  if (row.op == "bce_with_logits_number")
+    return bce_with_logits(x, row.attribute("number", 0), {.pos_weight = row.attribute("pos_weight", 1)});
+  if (row.op == "kl_divergence") return kl_divergence(x, target);
+  if (row.op == "triplet_margin")  // the negative is made of the positive, so that one value is given
+    return triplet_margin(x, target, target * -0.5 + 0.25, {.margin = row.attribute("margin", 1)});
   const auto weights = row.inputs.find("class_weights");
   return cross_entropy(x, target,
                        {.class_weights = weights == row.inputs.end() ? std::vector<double>{} : weights->second.values,

@@ -296,7 +296,7 @@ TEST_F(Functions, LossesNameWhatTheUserWrote) {
             }),
             "Error [option] cross_entropy.class_weights (net.cpp:9): has 2 numbers; it takes one for each of the 3 "
             "classes, or none");
-  for (const LossFunction& loss : {cross_entropy(), mse(), huber()}) {
+  for (const LossFunction& loss : {cross_entropy(), bce_with_logits(), mse(), l1(), huber(), kl_divergence()}) {
     EXPECT_NE(error_of([&] {
                 loss.infer_targets()({{"lane", x}, {"speed", x}});
               }).find("one output with one target, there are 2 (lane, speed)"),
