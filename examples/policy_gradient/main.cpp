@@ -21,11 +21,12 @@ using namespace brisk;
 namespace {
 
 constexpr int kActors = 8;
-constexpr int kSegment = 64;     // steps that an actor plays before it delivers them
-constexpr int kSegments = 16;    // of a rollout
-constexpr int kBatch = 256;      // transitions of an update
-constexpr int kEpochs = 4;       // passes over a rollout
-constexpr int kMostSteps = 200;  // of an episode
+constexpr int kSegment = 64;      // steps that an actor plays before it delivers them
+constexpr int kSegments = 16;     // of a rollout
+constexpr int kBatch = 256;       // transitions of an update
+constexpr int kEpochs = 4;        // passes over a rollout
+constexpr float kReward = 0.05f;  // for each step that the pole stays up
+constexpr int kMostSteps = 200;   // of an episode
 
 struct CartPole {
   std::array<float, 4> state{};  // cart's position (m) and speed, pole's angle (rad) and speed
@@ -105,8 +106,8 @@ struct Opinion {
 
 Opinion ask(const Predictor& act, const std::array<float, 4>& state) {
   Opinion opinion;
-  act.run({{"state", view(state.data(), {1, 4})}},
-          {{"logits", view(opinion.logits.data(), {1, 2})}, {"value", view(&opinion.value, {1, 1})}});
+  act.run({{"state", view(state, {1, 4})}},
+          {{"logits", view(opinion.logits, {1, 2})}, {"value", view(&opinion.value, {1, 1})}});
   return opinion;
 }
 
@@ -116,18 +117,25 @@ std::array<float, 2> log_probabilities(const Opinion& opinion) {
   return {-std::log1p(std::exp(d)), -std::log1p(std::exp(-d))};
 }
 
+/// What one step was worth. An episode ends when the pole falls, and is only cut off after 200 steps: the value of what
+/// would have come counts then.
+struct Worth {
+  float value = 0;   ///< the critic's opinion before the step
+  float beyond = 0;  ///< and after it
+  bool ended = false;
+};
+
 /// Advantages by generalised estimation (Schulman et al. 2016) with discount 0.99 and lambda 0.95.
-void judge(Segment& segment, const std::vector<float>& values, const std::vector<bool>& ends, float last_value) {
+void judge(Segment& segment, const std::vector<Worth>& steps) {
   constexpr float kDiscount = 0.99f, kLambda = 0.95f;
-  const size_t n = values.size();
-  segment.advantages.assign(n, 0);
-  segment.returns.assign(n, 0);
+  segment.advantages.assign(steps.size(), 0);
+  segment.returns.assign(steps.size(), 0);
   float advantage = 0;
-  for (size_t i = n; i-- > 0;) {
-    const float next = ends[i] ? 0 : i + 1 < n ? values[i + 1] : last_value;
-    advantage = 1 + kDiscount * next - values[i] + (ends[i] ? 0 : kDiscount * kLambda * advantage);
+  for (size_t i = steps.size(); i-- > 0;) {
+    const Worth& step = steps[i];
+    advantage = kReward + kDiscount * step.beyond - step.value + (step.ended ? 0 : kDiscount * kLambda * advantage);
     segment.advantages[i] = advantage;
-    segment.returns[i] = advantage + values[i];
+    segment.returns[i] = advantage + step.value;
   }
 }
 
@@ -138,23 +146,25 @@ void play(const Predictor& act, Queue& queue, unsigned seed) {
   game.reset(random);
   while (!queue.closed()) {
     Segment segment;
-    std::vector<float> values;
-    std::vector<bool> ends;
+    std::vector<Worth> steps;
+    Opinion opinion = ask(act, game.state);
     for (int i = 0; i < kSegment; ++i) {
-      const Opinion opinion = ask(act, game.state);
       const std::array<float, 2> log_p = log_probabilities(opinion);
       const int64_t action = draw(random) < std::exp(log_p[1]) ? 1 : 0;
       segment.states.insert(segment.states.end(), game.state.begin(), game.state.end());
       segment.actions.push_back(action);
       segment.old_log_p.push_back(log_p[static_cast<size_t>(action)]);
-      values.push_back(opinion.value);
+      const float value = opinion.value;
       game.push(action);
-      ends.push_back(game.fallen() || game.steps >= kMostSteps);
-      if (!ends.back()) continue;
+      opinion = ask(act, game.state);
+      const bool fallen = game.fallen(), ended = fallen || game.steps >= kMostSteps;
+      steps.push_back({value, fallen ? 0 : opinion.value, ended});
+      if (!ended) continue;
       segment.episodes.push_back(game.steps);
       game.reset(random);
+      opinion = ask(act, game.state);
     }
-    judge(segment, values, ends, ask(act, game.state).value);
+    judge(segment, steps);
     queue.put(std::move(segment));
   }
 }
