@@ -126,7 +126,7 @@ const std::vector<Broken> kBroken = {
 class BrokenGroup : public testing::TestWithParam<Broken> {};
 TEST_P(BrokenGroup, IsRefused) { expect_refused("group", GetParam(), base()); }
 INSTANTIATE_TEST_SUITE_P(Ten, BrokenGroup, testing::ValuesIn(kBroken), name_of);
-TEST(Group, TenBrokenGraphs) { expect_ten(kBroken); }
+TEST(Group, TenBrokenGraphs) { expect_ten_or_more(kBroken); }
 
 }  // namespace
 }  // namespace brisk::passes::test
