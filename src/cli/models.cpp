@@ -70,12 +70,24 @@ NamedModel image_network(const ModelChoice& choice, ModelFunction (*make)(Option
   return {make(options), image_shape(3, choice.input, size), options.classes};
 }
 
+/// One of a given width, for 1000 classes.
+template <class Options>
+NamedModel large_network(const ModelChoice& choice, ModelFunction (*make)(Options)) {
+  refuse_kernel(choice);
+  if (!choice.channels.empty()) {
+    throw Error(ErrorCode::option, "--channels " + joined(choice.channels), choice.name + " has no such variant");
+  }
+  const Options options;
+  return {make(options), image_shape(3, choice.input, 224), options.classes};
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
   CLI::Option* const model = command.add_option(
       "MODEL", choice.name,
-      "lenet, mlp, resnet8, resnet9, resnet18_cifar or resnet50 (resnets: images of three channels)");
+      "lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50, mobilenet_v2 or efficientnet_b0 (all but the first two: "
+      "images of three channels)");
   if (required) {
     model->required();
   } else {
@@ -96,8 +108,11 @@ NamedModel find_model(const ModelChoice& choice) {
   if (choice.name == "resnet9") return image_network(choice, models::resnet9, 32);
   if (choice.name == "resnet18_cifar") return image_network(choice, models::resnet18_cifar, 32);
   if (choice.name == "resnet50") return image_network(choice, models::resnet50, 224);
-  throw Error(ErrorCode::option, "model \"" + choice.name + "\"",
-              "unknown; there are lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50");
+  if (choice.name == "mobilenet_v2") return large_network(choice, models::mobilenet_v2);
+  if (choice.name == "efficientnet_b0") return large_network(choice, models::efficientnet_b0);
+  throw Error(
+      ErrorCode::option, "model \"" + choice.name + "\"",
+      "unknown; there are lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50, mobilenet_v2, efficientnet_b0");
 }
 
 Precision parse_precision(const std::string& text) {
