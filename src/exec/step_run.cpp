@@ -5,6 +5,8 @@
 #include "core/host_view.h"
 #include "core/machine.h"
 #include "core/text.h"
+#include "exec/fields.h"
+#include "exec/model_use.h"
 #include "exec/step_impl.h"
 #include "exec/store.h"
 #include "graph/op_table.h"
@@ -20,66 +22,20 @@ namespace {
 
 constexpr size_t kMaximumPlans = 16;
 
-/// One thread at a time trains or evaluates a model; two are refused instead of racing.
-class BusyGuard {
- public:
-  explicit BusyGuard(const std::vector<std::shared_ptr<ModelState>>& models) : models_(models) {
-    for (size_t i = 0; i < models.size(); ++i) {
-      if (!models[i]->busy.exchange(true, std::memory_order_acquire)) continue;
-      release(i);
-      throw Error(ErrorCode::state, "Step",
-                  "another thread is using model '" + models[i]->name + "' at this moment; one at a time");
-    }
-  }
-  ~BusyGuard() { release(models_.size()); }
-
- private:
-  void release(size_t count) {
-    for (size_t i = 0; i < count; ++i) models_[i]->busy.store(false, std::memory_order_release);
-  }
-  const std::vector<std::shared_ptr<ModelState>>& models_;
-};
-
 }  // namespace
 
 // ---- feeding
 
 void Step::Impl::check_fed(size_t index, const ConstView& view) {
-  const Field& field = fields_[index];
-  const bool shape_fits = view.shape().rank() == field.shape.rank() + 1 &&
-                          std::equal(field.shape.begin(), field.shape.end(), view.shape().begin() + 1);
-  if (!shape_fits || view.dtype() != field.dtype) {
-    std::string wanted = "[N";
-    for (const int64_t size : field.shape) wanted += ", " + std::to_string(size);
-    const std::string remedy =
-        shape_fits ? cat("; convert its elements to ", field.dtype == DType::i64 ? "int64_t" : brisk::name(field.dtype))
-                   : std::string();
-    throw Error(ErrorCode::data, cat("\"", field.name, "\""),
-                cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ",
-                    brisk::name(view.dtype()), remedy));
-  }
-  check_host(cat("\"", field.name, "\""), view);
+  exec::check_rows_of(fields_[index], view);
   input_pointers_[index] = view.raw();
   input_rows_[index] = view.shape()[0];
 }
 
 void Step::Impl::feed(const Feed& given) {
   std::fill(input_rows_.begin(), input_rows_.end(), -1);
-  for (const auto& [name, view] : given.entries()) {
-    const auto field =
-        std::find_if(fields_.begin(), fields_.end(), [&known = name](const Field& f) { return f.name == known; });
-    if (field == fields_.end()) {
-      std::vector<std::string> names;
-      for (const Field& known : fields_) names.push_back(known.name);
-      const std::string near = closest(name, names);
-      std::string list;
-      for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-      throw Error(
-          ErrorCode::data, cat("\"", name, "\""),
-          cat("is no input of this step; it takes ", list, near.empty() ? "" : " (did you mean " + near + "?)"));
-    }
-    check_fed(static_cast<size_t>(field - fields_.begin()), view);
-  }
+  for (const auto& [name, view] : given.entries())
+    check_fed(exec::find_field(fields_, name, "is no input of this step; it takes "), view);
   for (size_t i = 0; i < fields_.size(); ++i)
     if (input_rows_[i] < 0)
       throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
@@ -328,7 +284,7 @@ void Step::Impl::run(Close close) {
   const int64_t rows = rows_of_feed();
   prepare();
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   if (window_.micro_batches == 0) {
     check_batch(rows);
     open_window(rows);
@@ -376,7 +332,7 @@ void Step::Impl::close_window() {
 void Step::Impl::flush() {
   if (window_.micro_batches == 0) return;
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   check_counts();
   // Any training plan closes a window; the one of the full batch is there in most cases.
   PlanEntry* entry = nullptr;
@@ -416,7 +372,7 @@ void Step::Impl::evaluate() {
   const int64_t rows = rows_of_feed();
   prepare();
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
   const Fault fault = launch(entry, StepList::micro_batch, false);
   if (fault.kind != Fault::Kind::none) raise(entry, fault);
@@ -427,7 +383,7 @@ void Step::Impl::evaluate() {
 std::vector<std::pair<std::string, double>> Step::Impl::count() {
   const int64_t rows = rows_of_feed();
   prepare();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::count, rows, false);
   const Fault fault = launch(entry, StepList::micro_batch, false);
   if (fault.kind != Fault::Kind::none) raise(entry, fault);
