@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 
+#include "backend/cpu/kernels/functions.h"
 #include "backend/cpu/kernels/linear.h"
-#include "backend/cpu/kernels/math.h"
 #include "backend/cpu/kernels/range.h"
 #include "backend/cpu/kernels/vector.h"
 
@@ -56,6 +56,8 @@ Vec activate(Vec a, Activation activation) {
       return tanh(a);
     case Activation::sigmoid:
       return sigmoid(a);
+    case Activation::silu:
+      return silu(a);
     case Activation::none:
       break;
   }
