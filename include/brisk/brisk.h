@@ -5,6 +5,7 @@
 #include "brisk/data.h"
 #include "brisk/error.h"
 #include "brisk/feed.h"
+#include "brisk/images.h"
 #include "brisk/loader.h"
 #include "brisk/log.h"
 #include "brisk/loss.h"
