@@ -115,6 +115,49 @@ void pad_slice(Frame& f) {
   copy_along(f.in(0), x, 0, f.out(), y, f.integer("first"), f.rows(f.out_type()), x.size);
 }
 
+/// Calls body(index along each dimension, element) for one sample of that shape.
+template <class F>
+void for_each_place(const Shape& shape, F body) {
+  std::vector<int64_t> place(static_cast<size_t>(shape.rank()), 0);
+  for (int64_t e = 0; e < shape.count(); ++e) {
+    int64_t rest = e;
+    for (int axis = shape.rank() - 1; axis >= 0; rest /= shape[axis--])
+      place[static_cast<size_t>(axis)] = rest % shape[axis];
+    body(place, e);
+  }
+}
+
+int64_t flat_index(const Shape& shape, const std::vector<int64_t>& place) {
+  int64_t flat = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) flat = flat * shape[axis] + place[static_cast<size_t>(axis)];
+  return flat;
+}
+
+void permute(Frame& f) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  const std::vector<int64_t>& axes = f.integers("axes");
+  for (int64_t row = 0; row < f.rows(f.in_type(0)); ++row)
+    for_each_place(y, [&](const std::vector<int64_t>& place, int64_t e) {
+      std::vector<int64_t> from(place.size());
+      for (size_t i = 0; i < axes.size(); ++i) from[static_cast<size_t>(axes[i])] = place[i];
+      f.out().data[static_cast<size_t>(row * y.count() + e)] =
+          f.in(0).data[static_cast<size_t>(row * x.count() + flat_index(x, from))];
+    });
+}
+
+void pad(Frame& f) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  const std::vector<int64_t>& before = f.integers("before");
+  const int first = x.rank() - static_cast<int>(before.size());
+  for (double& value : f.out().data) value = f.real("value");
+  for (int64_t row = 0; row < f.rows(f.in_type(0)); ++row)
+    for_each_place(x, [&](std::vector<int64_t> place, int64_t e) {
+      for (size_t i = 0; i < before.size(); ++i) place[static_cast<size_t>(first) + i] += before[i];
+      f.out().data[static_cast<size_t>(row * y.count() + flat_index(y, place))] =
+          f.in(0).data[static_cast<size_t>(row * x.count() + e)];
+    });
+}
+
 }  // namespace
 
 Around around(const Shape& shape, int64_t axis) {
@@ -133,6 +176,8 @@ const std::vector<Rule>& shape_rules() {
       {"concat", concat},
       {"slice", slice},
       {"pad_slice", pad_slice},
+      {"permute", permute},
+      {"pad", pad},
   };
   return rules;
 }
