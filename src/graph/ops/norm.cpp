@@ -46,7 +46,7 @@ Types infer_gradient(const InferContext& c) {
             cat("activation = ", activation, ": must be none, relu or silu"));
   const ValueType channels = plain({dz.shape.dim(0)});
   const char* const roles[] = {"scale", "mean", "inverse deviation", "shift"};
-  c.require((c.count() == 6) == recomputed(activation), "the shift goes with an activation");
+  c.require(c.count() == 6 || !recomputed(activation), "an activation needs the shift");
   for (int i = 2; i < c.count(); ++i) want_type(c, i, roles[i - 2], channels);
   return {dz, channels, channels};
 }
