@@ -403,8 +403,7 @@ TEST_F(Functions, RandomValues) {
   EXPECT_NE(error_of([&] { random_normal({1}, {.deviation = -1}); }).find("random_normal.deviation = -1"),
             std::string::npos);
   EXPECT_NE(error_of([&] { random_normal({1}, {.mean = NAN}); }).find("random_normal.mean = nan"), std::string::npos);
-  EXPECT_NE(error_of([&] { random_uniform({1}, {.low = 1}); }).find("random_uniform.low = 1: must be below high = 1"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { random_uniform({1}, {.low = 1}); }).find("must be below high = 1"), std::string::npos);
   EXPECT_NE(error_of([&] { stochastic_depth(input({3}), 1); }).find("stochastic_depth.rate = 1"), std::string::npos);
 }
 
