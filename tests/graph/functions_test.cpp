@@ -419,7 +419,8 @@ TEST_F(Functions, Indices) {
   EXPECT_EQ(tracer_->specs[0].init.value, 1);
   const Where at = {"net.cpp", 6};
   EXPECT_EQ(error_of([&] { gather(x, x, at); }),
-            "Error [shape] gather 'gather4' (net.cpp:6): index must be i64 [N, ...], got f32 [N, 5] from input 'x0'");
+            "Error [shape] gather 'gather4' (net.cpp:6): index must be i64 [N, ...], got f32 [N, 5] from input 'x0'; "
+            "convert it with cast(x, DType::i64)");
   EXPECT_NE(error_of([&] {
               gather(input({2, 3}), index);
             }).find("input must be [N, C], got [N, 2, 3]"),
