@@ -37,6 +37,13 @@ TEST(ElementTypes, AnImageOfBytesTrainsAsOneOfFloats) {
     wide.run(view(floats, {kBatch, 5, 7, 3}), rows.labels(0, kBatch));
   }
   EXPECT_EQ(test::hash_of(of_bytes), test::hash_of(of_floats));
+  const auto loaded_bytes = [](const Step& step) {
+    for (const PlanStep& each : step.plan().steps())
+      if (each.op.find("'input'") != std::string::npos) return each.bytes;
+    return 0.0;
+  };
+  EXPECT_EQ(loaded_bytes(wide), 2.0 * 4 * kBatch * 105) << "read and written";
+  EXPECT_EQ(loaded_bytes(narrow), 2.0 * kBatch * 105);
   try {
     narrow.run(view(floats, {kBatch, 5, 7, 3}), rows.labels(0, kBatch));
     FAIL() << "floats taken for bytes";
