@@ -48,22 +48,6 @@ constexpr std::array<DotTile, sizeof...(kIndex)> all_tiles(std::index_sequence<k
 }
 constexpr auto kTiles = all_tiles(std::make_index_sequence<kSamples>());
 
-Vec activate(Vec a, Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return relu(a);
-    case Activation::tanh:
-      return tanh(a);
-    case Activation::sigmoid:
-      return sigmoid(a);
-    case Activation::silu:
-      return silu(a);
-    case Activation::none:
-      break;
-  }
-  return a;
-}
-
 /// Features that fill no vector: the tap tile of a larger batch.
 void spread_rest(const LinearSpread& p, const float* dy, const float* w, float* dx) {
   TapStrides s;
