@@ -74,6 +74,18 @@ TEST(ElementTypes, IntegersOfEveryWidthReachThePlan) {
   EXPECT_NEAR(step.read().loss, sum / static_cast<double>(kBatch), 1e-4);
 }
 
+TEST(ElementTypes, BytesArePredicted) {
+  const Model model([](Var x) { return cast(clamp(cast(x, DType::f32) * 1.5 + 0.5, 0, 255), DType::u8); },
+                    Inputs{{"input", {2, 3}, DType::u8}});
+  const Predictor predictor(model, {.batches = {1, 16}});
+  const std::vector<uint8_t> in = bytes(kBatch * 6);
+  std::vector<uint8_t> out(in.size());
+  predictor.run(view(in, {kBatch, 2, 3}), view(out, {kBatch, 2, 3}));
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_EQ(out[i], std::min(255, static_cast<int>(in[i] * 1.5 + 0.5))) << int{in[i]};
+  }
+}
+
 TEST(ElementTypes, RelativeErrorAsAnObjective) {
   Model model([](Var x) { return linear(x, 1); }, {3});
   Step step(model, [](Var out, Var target) { return sample_mean(abs((out - target) / target)); }, still(),
