@@ -82,7 +82,8 @@ int run(const TrainOptions& options) {
   const FitResult result = trainer.fit(data.train, data.test,
                                        {.duration = Duration(options.epochs, Duration::Unit::epochs),
                                         .run_folder = options.run_folder,
-                                        .seed = options.seed});
+                                        .seed = options.seed,
+                                        .stop_on_signals = true});
   if (!options.save.empty()) save_weights(model, options.save);
   if (options.picture) std::printf("%s", loss_picture(options.run_folder).c_str());
   if (options.svg) std::printf("%s\n", write_loss_svg(options.run_folder).c_str());

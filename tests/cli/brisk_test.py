@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,22 @@ def train():
         expect("loss: * train" in done.stdout, "train: picture")
 
 
+def stopped():
+    """SIGTERM ends a run after the update at hand: its weights are saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved = os.path.join(folder, "weights.safetensors")
+        command = [BRISK, "train", "mlp", "--data", "digits", "--epochs", "100000", "--channels", "16", "--save", saved]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if line.startswith("epoch "):
+                    break
+            process.send_signal(signal.SIGTERM)
+            rest = process.communicate(timeout=600)[0]
+        expect(process.returncode == 143, f"train after SIGTERM: exit code {process.returncode}")
+        expect("\nsignal: " in "\n" + rest and "SIGTERM" in rest, f"train after SIGTERM: {rest[-300:]!r}")
+        expect(os.path.exists(saved), "train after SIGTERM: no weights")
+
+
 def weights():
     with tempfile.TemporaryDirectory() as folder:
         first, renamed = os.path.join(folder, "a.safetensors"), os.path.join(folder, "b.safetensors")
@@ -157,7 +174,7 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, bench_predictions, plan, train, weights, wrong_use, lost_output):
+    for part in (bench, bench_predictions, plan, train, stopped, weights, wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)
