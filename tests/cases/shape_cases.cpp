@@ -156,6 +156,37 @@ std::vector<OpCase> movement_cases() {
   return rows;
 }
 
+std::vector<OpCase> maximum_cases() {
+  std::vector<OpCase> rows;
+  const auto row = [&](const std::string& name, ValueType x, int64_t axis, std::vector<int64_t> batches, Fill fill,
+                       bool smooth) {
+    ValueType y = x;
+    y.shape = {};
+    for (int i = 0; i < x.shape.rank(); ++i) {
+      if (i != axis) y.shape.append(x.shape[i]);
+    }
+    ValueType index = y;
+    index.dtype = DType::i32;
+    const int64_t size = x.shape[static_cast<int>(axis)];
+    rows.push_back({"reduce_max_" + name, "reduce_max", {{"axis", axis}}, {in(x, fill)}, batches, kExact, smooth});
+    rows.push_back({"reduce_max_gradient_" + name,
+                    "reduce_max_gradient",
+                    {{"axis", axis}, {"size", size}},
+                    {in(y), in(index, labels(size, 0))},
+                    batches,
+                    kExact});
+  };
+  row("tails", b({3}), 0, all_tails(), uniform(), true);
+  row("middle", b({3, 5, 4}), 1, some_tails(), uniform(), true);
+  row("last", b({3, 5}), 1, few_tails(), uniform(), true);
+  row("equals", b({7, 2}), 0, some_tails(), quarters(), false);
+  row("two_rows", b({4, 3}, 2), 0, some_tails(), uniform(), true);
+  row("large", b({2, 1031}), 1, {1, 19}, uniform(), true);
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  row("special", b({3}), 0, some_tails(), values({-kInf, -kInf, -kInf, 1, kNaN, kNaN, kInf, 2, kInf}), false);
+  return rows;
+}
+
 std::vector<OpCase> permute_cases() {
   std::vector<OpCase> rows;
   const auto row = [&](const std::string& name, ValueType x, Axes axes, std::vector<int64_t> batches, Fill fill) {
@@ -229,7 +260,14 @@ std::vector<OpCase> shape_cases() {
   append(rows, expand_cases());
   append(rows, batch_sum_cases());
   append(rows, movement_cases());
+  append(rows, maximum_cases());
   append(rows, permute_cases());
+  rows.push_back({"constant_matrix",
+                  "constant",
+                  {{"shape", Axes{2, 3}}, {"values", std::vector<double>{1, -2, 0.5, 1e-3, 1e30, 0}}},
+                  {},
+                  {1, 5},
+                  {1e-7}});
   append(rows, pad_cases());
   return rows;
 }

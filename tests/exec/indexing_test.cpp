@@ -98,5 +98,24 @@ TEST(Indexing, ABadIndexNamesRowAndRangeAndMovesNothing) {
   EXPECT_EQ(step.clock().updates, 1);
 }
 
+TEST(FixedNumbers, PixelsBecomeNormalisedImages) {
+  const NormalizeOptions options = {.deviation = {0.25, 0.5, 0.2}, .mean = {0.5, 0.25, 0.4}};
+  const Model model([&](Var x) { return flatten(normalize(to_channels_first(x), options)) + parameter("zero", {12}); },
+                    Inputs{{"input", {2, 2, 3}, DType::u8}});
+  std::vector<uint8_t> pixels(2 * 12);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 255 / 23);
+  std::vector<float> images(pixels.size());
+  Predictor(model, {.batches = {2}}).run(view(pixels, {2, 2, 2, 3}), view(images, {2, 12}));
+  for (size_t n = 0; n < 2; ++n) {
+    for (size_t place = 0; place < 4; ++place) {
+      for (size_t channel = 0; channel < 3; ++channel) {
+        const double pixel = pixels[n * 12 + place * 3 + channel] / 255.0;
+        EXPECT_NEAR(images[n * 12 + channel * 4 + place], (pixel - options.mean[channel]) / options.deviation[channel],
+                    1e-6);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace brisk

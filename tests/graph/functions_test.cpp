@@ -396,6 +396,36 @@ TEST_F(Functions, Slices) {
   EXPECT_NE(error_of([&] { chunk(x, 0); }).find("chunk.parts = 0"), std::string::npos);
 }
 
+TEST_F(Functions, ExtremesAndSumsOverTheBatch) {
+  const Var x = input({4, 3});
+  EXPECT_EQ(reduce_max(x).text(), "[N, 4]");
+  EXPECT_EQ(reduce_min(x, {.axis = 1, .keep = true}).text(), "[N, 1, 3]");
+  EXPECT_NE(error_of([&] { reduce_max(x, {.axis = 0}); }).find("reduce_max.axis = 0"), std::string::npos);
+  EXPECT_EQ(batch_sum(x).text(), "[4, 3]");
+  EXPECT_EQ((x - batch_sum(x)).text(), "[N, 4, 3]");
+  EXPECT_NE(error_of([&] { batch_sum(batch_sum(x)); }).find("input must be [N, ...], got [4, 3]"), std::string::npos);
+}
+
+TEST_F(Functions, FixedNumbers) {
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ((input({2, 3}) * constant({1, 2, 3}, {3})).text(), "[N, 2, 3]");
+  EXPECT_EQ(error_of([&] {
+              constant({1, 2}, {3}, at);
+            }),
+            "Error [shape] constant (net.cpp:6): has 2 numbers; [3] takes 3");
+  const Var pixels = input({2, 4, 4}, DType::u8);
+  EXPECT_EQ(normalize(pixels, {.deviation = {0.5, 0.25}, .mean = {0.5, 0.4}}).text(), "[N, 2, 4, 4]");
+  EXPECT_EQ(last().op->name, "mul");
+  const auto refused = [&](NormalizeOptions options) { return error_of([&] { normalize(pixels, options, at); }); };
+  EXPECT_EQ(refused({.deviation = {1}, .mean = {0, 0}}),
+            "Error [option] normalize.deviation = 1 numbers (net.cpp:6): must be one for each of the 2 channels of "
+            "[N, 2, 4, 4]");
+  EXPECT_NE(refused({.deviation = {1, 1}}).find("normalize.mean = 0 numbers"), std::string::npos);
+  EXPECT_NE(refused({.deviation = {1, 0}, .mean = {0, 0}}).find("normalize.deviation = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { normalize(input({}), {}, at); }).find("input must be [N, channels, ...]"),
+            std::string::npos);
+}
+
 TEST_F(Functions, Frames) {
   const Var x = input({3, 4, 5});
   EXPECT_EQ(pad(x, {.bottom = 1, .left = 2, .right = 3, .top = 4}).text(), "[N, 3, 9, 10]");

@@ -1,5 +1,6 @@
 // Reference of reductions and of the operations that move elements.
 #include <algorithm>
+#include <cmath>
 
 #include "oracle/rules.h"
 
@@ -73,6 +74,35 @@ void expand(Frame& f) {
 void batch_sum(Frame& f) {
   const size_t elements = f.out().data.size();
   for (size_t i = 0; i < f.in(0).data.size(); ++i) f.out().data[i % elements] += f.in(0).data[i];
+}
+
+/// The first of the largest, or the first NaN.
+void reduce_max(Frame& f) {
+  const Around a = around(f.in_type(0).shape, f.integer("axis"));
+  for (size_t i = 0; i < f.out().data.size(); ++i) {
+    const auto line = static_cast<int64_t>(i);
+    const auto at = [&](int64_t k) {
+      return f.in(0).data[static_cast<size_t>((line / a.inner * a.size + k) * a.inner + line % a.inner)];
+    };
+    int64_t best = 0;
+    for (int64_t k = 1; k < a.size && !std::isnan(at(best)); ++k) {
+      if (std::isnan(at(k)) || at(k) > at(best)) best = k;
+    }
+    f.out(0).data[i] = at(best);
+    f.out(1).data[i] = static_cast<double>(best);
+  }
+}
+
+void reduce_max_gradient(Frame& f) {
+  const Around a = around(f.out_type().shape, f.integer("axis"));
+  for (size_t i = 0; i < f.in(0).data.size(); ++i) {
+    const auto line = static_cast<int64_t>(i), best = static_cast<int64_t>(f.in(1).data[i]);
+    f.out().data[static_cast<size_t>((line / a.inner * a.size + best) * a.inner + line % a.inner)] = f.in(0).data[i];
+  }
+}
+
+void constant(Frame& f) {
+  for (size_t i = 0; i < f.out().data.size(); ++i) f.out().data[i] = f.reals("values")[i];
 }
 
 void reshape(Frame& f) {
@@ -172,6 +202,9 @@ const std::vector<Rule>& shape_rules() {
       {"reduce_mean", [](Frame& f) { reduce(f, true); }},
       {"expand", expand},
       {"batch_sum", batch_sum},
+      {"reduce_max", reduce_max},
+      {"reduce_max_gradient", reduce_max_gradient},
+      {"constant", constant},
       {"reshape", reshape},
       {"concat", concat},
       {"slice", slice},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "brisk/model.h"
 
@@ -43,5 +44,15 @@ struct GroupNormOptions {
 /// their own mean and biased variance. x: [N, channels, ...] f32. Returns x's shape. Parameters "weight" (ones) and
 /// "bias" (zeros): [channels]. With as many groups as channels this is instance normalisation.
 BRISK_EXPORT Var group_norm(Var x, GroupNormOptions options, Where where = Where::here());
+
+struct NormalizeOptions {
+  std::vector<double> deviation{};  ///< one number a channel, above 0; required
+  std::vector<double> mean{};       ///< one number a channel; required
+};
+
+/// (x - mean) / deviation by channel, with fixed numbers: torchvision's Normalize. x: [N, channels, ...] f32, or u8,
+/// whose 0 .. 255 are divided by 255 first (ToTensor and then Normalize). Returns f32. Images from a decoder go through
+/// to_channels_first() before.
+BRISK_EXPORT Var normalize(Var x, NormalizeOptions options, Where where = Where::here());
 
 }  // namespace brisk

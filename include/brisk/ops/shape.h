@@ -1,4 +1,4 @@
-// brisk/ops/shape.h: the same elements in another shape or order.
+// brisk/ops/shape.h: the same elements in another shape or order; fixed numbers.
 #pragma once
 
 #include <cstdint>
@@ -53,5 +53,9 @@ struct PadOptions {
 };
 /// A frame of one value around the last two dimensions of each sample, f32. x: [N, ..., H, W], or [N, W] without rows.
 BRISK_EXPORT Var pad(Var x, PadOptions options, Where where = Where::here());
+
+/// Fixed numbers, the same for all samples: a value without N that broadcasts as a parameter does, but is none. values:
+/// as many as `shape` has elements, row-major, kept as f32.
+BRISK_EXPORT Var constant(std::vector<double> values, Shape shape, Where where = Where::here());
 
 }  // namespace brisk

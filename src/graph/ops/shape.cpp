@@ -1,4 +1,4 @@
-// Operations that move elements without changing them, and frames around them.
+// Operations that move elements without changing them, frames around them, and fixed numbers.
 #include "brisk/ops/shape.h"
 
 #include <algorithm>
@@ -145,6 +145,15 @@ void derive_pad(Derivation& d) {
   d.set(0, dx);
 }
 
+Types infer_constant(const InferContext& c) {
+  const Shape shape = sizes_of(c, "shape");
+  const std::vector<double>& values = c.attributes().reals("values");
+  if (static_cast<int64_t>(values.size()) != shape.count()) {
+    c.fail(cat("values has ", values.size(), " numbers for the ", shape.count(), " elements of ", shape));
+  }
+  return {plain(shape)};
+}
+
 }  // namespace
 
 std::span<const OpInfo> shape_ops() {
@@ -180,6 +189,12 @@ std::span<const OpInfo> shape_ops() {
        .attributes = {{"after", Kind::integers}, {"before", Kind::integers}, {"value", Kind::real}},
        .infer = infer_pad,
        .derive = derive_pad,
+       .flops = no_flops},
+      {.name = "constant",
+       .minimum_inputs = 0,
+       .maximum_inputs = 0,
+       .attributes = {{"shape", Kind::integers}, {"values", Kind::reals}},
+       .infer = infer_constant,
        .flops = no_flops},
   };
   return ops;
@@ -316,6 +331,15 @@ Var pad(Var x, PadOptions options, Where where) {
     after.erase(after.begin());
   }
   return apply("pad", {x}, {{"after", after}, {"before", before}, {"value", options.value}}, "pad", where);
+}
+
+Var constant(std::vector<double> values, Shape shape, Where where) {
+  using namespace graph;
+  if (static_cast<int64_t>(values.size()) != shape.count() || values.empty())
+    throw Error(ErrorCode::shape, "constant", cat("has ", values.size(), " numbers; ", shape, " takes ", shape.count()),
+                where);
+  // No child of a scope that counts its layers: it owns nothing.
+  return apply("constant", {}, {{"shape", list(shape)}, {"values", std::move(values)}}, "constant", {});
 }
 
 }  // namespace brisk

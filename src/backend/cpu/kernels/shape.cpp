@@ -80,4 +80,9 @@ void pad(const void* parameters, const Operands& operands, int64_t first, int64_
   }
 }
 
+void put_constant(const void* parameters, const Operands& operands, int64_t, int64_t) {
+  const auto& values = static_cast<const Constant*>(parameters)->values;
+  std::copy(values.begin(), values.end(), operands.output<float>(0));
+}
+
 }  // namespace brisk::backend::cpu::BRISK_ISA

@@ -45,7 +45,13 @@ struct Padding {
   float value = 0;
 };
 
+/// Fixed numbers.
+struct Constant {
+  std::vector<float> values;
+};
+
 BRISK_DECLARE_PHASE(assemble_rows)
+BRISK_DECLARE_PHASE(put_constant)
 BRISK_DECLARE_PHASE(permute)
 BRISK_DECLARE_PHASE(pad)
 

@@ -59,6 +59,8 @@ void lower_line_norm_gradient(const Call& call, Lowering& lowering);
 // reduce.cpp
 void lower_reduce(const Call& call, Lowering& lowering);
 void lower_batch_sum(const Call& call, Lowering& lowering);
+void lower_reduce_max(const Call& call, Lowering& lowering);
+void lower_reduce_max_gradient(const Call& call, Lowering& lowering);
 
 // cast.cpp
 void lower_cast(const Call& call, Lowering& lowering);
@@ -80,6 +82,7 @@ void lower_slice(const Call& call, Lowering& lowering);
 void lower_pad_slice(const Call& call, Lowering& lowering);
 void lower_permute(const Call& call, Lowering& lowering);
 void lower_pad(const Call& call, Lowering& lowering);
+void lower_constant(const Call& call, Lowering& lowering);
 
 // single.cpp: for one sample whose values lie row-major
 void lower_single_conv2d(const Call& call, Lowering& lowering);

@@ -1,5 +1,6 @@
 // Reshape, concat, slice and its derivative, dimensions in another order, frames.
 #include <algorithm>
+#include <iterator>
 
 #include "backend/cpu/kernels/shape.h"
 #include "backend/cpu/lower/dims.h"
@@ -119,6 +120,14 @@ void lower_pad(const Call& call, Lowering& lowering) {
   p.total = stored(out, call.blocks(), call.lanes()) / p.padded_row;
   p.per_unit = std::max<int64_t>(1, kUnitBytes / (p.padded_row * 4));
   lowering.phase(BRISK_PHASE(call, pad), ceil_divide(p.total, p.per_unit), p);
+}
+
+void lower_constant(const Call& call, Lowering& lowering) {
+  const std::vector<double>& values = call.node.attributes.reals("values");
+  Constant constant;
+  std::transform(values.begin(), values.end(), std::back_inserter(constant.values),
+                 [](double value) { return static_cast<float>(value); });
+  lowering.phase(BRISK_PHASE(call, put_constant), 1, std::move(constant));
 }
 
 }  // namespace brisk::backend::cpu
