@@ -154,6 +154,7 @@ std::vector<Row> table() {
   add_convolution(rows, {"resnet_512_at_4", 512, 4, 512, 3, 1, 1, resnet});
   add_convolution(rows, {"resnet_halving", 64, 32, 128, 3, 2, 1, resnet});
   add_convolution(rows, {"resnet_shortcut", 64, 32, 128, 1, 2, 0, resnet});
+  add_convolution(rows, {"resnet_stem", 3, 224, 64, 7, 2, 3, {16}});
   for (const auto& [channels, size, kernel, stride] : std::vector<std::array<int64_t, 4>>{
            {32, 112, 3, 1}, {96, 112, 3, 2}, {144, 56, 5, 2}, {240, 28, 3, 2}, {672, 14, 5, 1}, {1152, 7, 5, 1}}) {
     const std::string name = "mobile_" + std::to_string(channels) + "_at_" + std::to_string(size);
