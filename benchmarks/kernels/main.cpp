@@ -107,6 +107,28 @@ void add_norm(std::vector<Row>& rows, const std::string& name, int64_t channels,
   rows.push_back({name, "reduce_mean", {{"axes", std::vector<int64_t>{1, 2}}, {"keep", false}}, {x}, batches});
 }
 
+/// What networks on tokens and generators do beside their products.
+void add_tokens(std::vector<Row>& rows, const std::string& name, int64_t tokens, int64_t features,
+                std::vector<int64_t> batches) {
+  const Input x = batch({tokens, features}), f = weight({features}), statistics = batch({tokens});
+  const Input words = batch({tokens}, DType::i64);
+  const std::vector<int64_t> shape = {tokens, features};
+  const Attributes stream = {{"shape", shape}, {"stream", int64_t{7}}};
+  const auto drawn = [&](const char* first, const char* second) {
+    Attributes attributes = stream;
+    attributes.set(first, 1.0);
+    attributes.set(second, 0.0);
+    return attributes;
+  };
+  rows.push_back({name, "layer_norm", {{"dims", int64_t{1}}, {"epsilon", 1e-5}}, {x, f, f}, batches});
+  rows.push_back({name, "layer_norm_gradient", {{"dims", int64_t{1}}}, {x, x, statistics, statistics, f}, batches});
+  rows.push_back({name, "permute", {{"axes", std::vector<int64_t>{1, 0}}}, {x}, batches});
+  rows.push_back({name, "embedding", {}, {weight({1000, features}), words}, batches});
+  rows.push_back({name, "embedding_gradient", {{"count", int64_t{1000}}}, {x, words}, batches});
+  rows.push_back({name, "random_normal", drawn("deviation", "mean"), {}, batches});
+  rows.push_back({name, "random_uniform", drawn("high", "low"), {}, batches});
+}
+
 void add_loss(std::vector<Row>& rows, const std::string& name, int64_t classes, std::vector<int64_t> batches) {
   const Attributes options = {
       {"class_weights", std::vector<double>{}}, {"ignore_index", int64_t{-100}}, {"label_smoothing", 0.0}};
@@ -181,6 +203,7 @@ std::vector<Row> table() {
   add_norm(rows, "resnet_512_at_4", 512, 4, resnet);
   add_loss(rows, "10_classes", 10, lenet);
   add_loss(rows, "1000_classes", 1000, lenet);
+  add_tokens(rows, "64x256", 64, 256, lenet);
   add_walks(rows, "lenet_fc1", {500, 800});
   rows.push_back({"lenet", "load", {}, {{{DType::f32, 1, {1, 28, 28}}, Place::input}}, lenet});
   rows.push_back({"lenet_fc1", "dropout", {{"rate", 0.5}, {"stream", int64_t{7}}}, {batch({500})}, lenet});
