@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -95,6 +96,22 @@ def train():
         expect([events[0]["type"], events[-1]["type"]] == ["start", "finish"], f"train: {events}")
         expect(os.path.exists(os.path.join(folder, "loss.svg")), "train: loss.svg")
         expect("loss: * train" in done.stdout, "train: picture")
+
+
+def stopped():
+    """SIGTERM ends a run after the update at hand: its weights are saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved = os.path.join(folder, "weights.safetensors")
+        command = [BRISK, "train", "mlp", "--data", "digits", "--epochs", "100000", "--channels", "16", "--save", saved]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if line.startswith("epoch "):
+                    break
+            process.send_signal(signal.SIGTERM)
+            rest = process.communicate(timeout=600)[0]
+        expect(process.returncode == 143, f"train after SIGTERM: exit code {process.returncode}")
+        expect("\nsignal: " in "\n" + rest and "SIGTERM" in rest, f"train after SIGTERM: {rest[-300:]!r}")
+        expect(os.path.exists(saved), "train after SIGTERM: no weights")
 
 
 def models():
@@ -280,8 +297,8 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, bench_predictions, plan, models, train, image_folders, tables, predict_refuses, weights, wrong_use,
-                 lost_output):
+    for part in (bench, bench_predictions, plan, models, train, stopped, image_folders, tables, predict_refuses, weights,
+                 wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)
