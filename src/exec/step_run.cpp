@@ -40,6 +40,19 @@ class BusyGuard {
   const std::vector<std::shared_ptr<ModelState>>& models_;
 };
 
+/// What an operation of the user's threw, with its name and line.
+[[noreturn]] void raise_user_op(const graph::Node& node, const std::exception_ptr& thrown) {
+  std::string what = "something that is no std::exception";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  throw Error(ErrorCode::state, graph::label(node),
+              cat("its ", node.stage == graph::Stage::forward ? "forward" : "backward", " threw: ", what), node.where);
+}
+
 }  // namespace
 
 // ---- feeding
@@ -350,7 +363,7 @@ void Step::Impl::run(Close close) {
   window_.samples -= rows;
   const Fault fault =
       launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
-  if (fault.kind == Fault::Kind::label) {
+  if (fault.kind == Fault::Kind::label || fault.kind == Fault::Kind::user_op) {
     drop_window();
     raise(entry, fault);
   }
@@ -402,6 +415,7 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
         ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
         cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
             "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
+  if (fault.kind == Fault::Kind::user_op) raise_user_op(node, fault.exception);
   const int64_t classes = graph.type(node.inputs[0]).shape.rank() > 0 ? graph.type(node.inputs[0]).shape[0] : 0;
   std::string allowed = cat("allowed 0..", classes - 1);
   if (node.attributes.has("ignore_index")) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));

@@ -77,8 +77,8 @@ void check_inputs(const InferContext& context) {
 
 std::vector<const OpInfo*> all_ops() {
   std::vector<const OpInfo*> all;
-  for (const auto& family : {conv_ops(), elementwise_ops(), linear_ops(), loss_ops(), norm_ops(), plan_ops(),
-                             pool_ops(), random_ops(), reduce_ops(), shape_ops(), softmax_ops()}) {
+  for (const auto& family : {conv_ops(), custom_ops(), elementwise_ops(), linear_ops(), loss_ops(), norm_ops(),
+                             plan_ops(), pool_ops(), random_ops(), reduce_ops(), shape_ops(), softmax_ops()}) {
     for (const OpInfo& info : family) all.push_back(&info);
   }
   return all;
@@ -112,6 +112,10 @@ std::vector<ValueType> infer(const Graph& graph, const Node& node) {
     check_size(context, type);
   }
   return types;
+}
+
+Reads backward_reads(const Node& node) {
+  return node.attributes.has("op") ? node.attributes.object("op").backward_reads() : node.op->backward_reads;
 }
 
 double flops(const Graph& graph, const Node& node) {

@@ -21,6 +21,8 @@ std::vector<Implementation> all() {
       native("conv2d", lower_conv2d),
       native("conv2d_input_gradient", lower_conv2d_input_gradient),
       native("conv2d_weight_gradient", lower_conv2d_weight_gradient),
+      native("custom_op", lower_custom_op),
+      native("custom_op_gradient", lower_custom_op_gradient),
       native("linear", lower_linear),
       native("linear_input_gradient", lower_linear_input_gradient),
       native("linear_weight_gradient", lower_linear_weight_gradient),

@@ -12,6 +12,10 @@ void lower_conv2d(const Call& call, Lowering& lowering);
 void lower_conv2d_input_gradient(const Call& call, Lowering& lowering);
 void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering);
 
+// custom.cpp
+void lower_custom_op(const Call& call, Lowering& lowering);
+void lower_custom_op_gradient(const Call& call, Lowering& lowering);
+
 // linear.cpp
 void lower_linear(const Call& call, Lowering& lowering);
 void lower_linear_input_gradient(const Call& call, Lowering& lowering);
