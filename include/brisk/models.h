@@ -33,4 +33,36 @@ struct ResnetCifarOptions {
 /// x: [N, channels, height, width]. Returns logits [N, classes].
 BRISK_EXPORT ModelFunction resnet_cifar(ResnetCifarOptions options = {});
 
+struct Resnet32x32Options {
+  int64_t channels = 64;  ///< of the first stage; each further one has twice as many
+  int64_t classes = 10;
+};
+/// Nine layers for short training runs on 32x32 images, after David Page's "How to Train Your ResNet" (2018): 3x3
+/// convolutions to 1, 2, 4 and 8 times the channels, with a 2x2 max-pool after each but the first and residual pairs
+/// after the second and the fourth; then the maximum over the image, and logits without bias times 1/8. All
+/// convolutions are followed by batch norm and relu. x: [N, in, height, width], sizes of at least 8. Returns logits [N,
+/// classes].
+BRISK_EXPORT ModelFunction resnet9(Resnet32x32Options options = {});
+/// The form of resnet18 and resnet34 for images of about 32x32: the stem is one 3x3 convolution of stride 1, without
+/// max-pool. x: [N, in, height, width]. Returns logits [N, classes].
+BRISK_EXPORT ModelFunction resnet18_cifar(Resnet32x32Options options = {});
+BRISK_EXPORT ModelFunction resnet34_cifar(Resnet32x32Options options = {});
+
+struct ResnetOptions {
+  int64_t channels = 64;  ///< base width: of the stem and the first stage; each further stage has twice as many
+  int64_t classes = 1000;
+};
+/// Residual networks for images of about 224x224 (He et al. 2015) with torchvision's names and shapes, so that its
+/// weight files fit: a stem of one 7x7 convolution and a max-pool, four stages, the mean over the image, a linear layer
+/// "fc". resnet18 and resnet34 have basic blocks, resnet50 and resnet101 bottlenecks with four times the width at their
+/// output and the stride on the 3x3 convolution (torchvision's "v1.5"). Convolutions and the last layer begin as conv2d
+/// and linear say, uniform by fan-in; torchvision draws those of convolutions normal by fan-out. x: [N, in, height,
+/// width], any size. Returns logits [N, classes].
+BRISK_EXPORT ModelFunction resnet18(ResnetOptions options = {});
+BRISK_EXPORT ModelFunction resnet34(ResnetOptions options = {});
+BRISK_EXPORT ModelFunction resnet50(ResnetOptions options = {});
+BRISK_EXPORT ModelFunction resnet101(ResnetOptions options = {});
+/// resnet18 without its last layer, to be called inside a model function. x: [N, in, height, width]. Returns [N, 512].
+BRISK_EXPORT Var resnet18_features(Var x);
+
 }  // namespace brisk::models

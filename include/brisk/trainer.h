@@ -25,6 +25,10 @@ struct FitOptions {
   uint64_t seed = 0;         ///< of the sample order
   bool shuffle = true;       ///< a new order each epoch, pure in (seed, epoch, index)
   Duration time_limit{};     ///< a budget in seconds; ends the run, does not bend the schedule
+  /// Threads that call Dataset::read ahead of the step; 0: the step's own thread. Not set: as many as this process has
+  /// processors (at most 16) for a data set that makes its samples when they are read, none for an InMemoryDataset.
+  /// Order, samples and results do not depend on it.
+  Count workers{};
 };
 
 enum class StopReason : uint8_t { finished, diverged, time_limit };
@@ -65,6 +69,19 @@ struct UpdateReport {
   std::vector<NamedMean> terms{};
 };
 
+/// Where the time of the last fit() went. A data_wait_s near 0: the step is the brake, and more workers gain nothing.
+struct FitStatistics {
+  double data_wait_s = 0;   ///< the step waited for training samples, or read them itself (workers = 0)
+  double evaluation_s = 0;  ///< in evaluations
+  double seconds = 0;       ///< of the whole run
+  int64_t workers = 0;      ///< threads that read ahead
+  /// How many times as fast training would have been with its data always ready: the most that more workers can gain.
+  double most_gain() const {
+    const double training_s = seconds - evaluation_s;
+    return training_s > data_wait_s ? training_s / (training_s - data_wait_s) : 1;
+  }
+};
+
 /// A model with its loss, optimizer and loop. Moves, does not copy.
 class BRISK_EXPORT Trainer {
  public:
@@ -89,6 +106,8 @@ class BRISK_EXPORT Trainer {
   /// Parameters, decay, batch, precision, plan bytes.
   std::string summary() const;
   Clock clock() const;
+  /// Of the last fit(); of the running one when a callback asks.
+  FitStatistics statistics() const;
 
   class Impl;
 

@@ -18,7 +18,8 @@ namespace brisk::cli {
 namespace {
 
 constexpr int kWarmUpSteps = 3;
-constexpr int kCountedSteps = 50;
+constexpr int64_t kCountedSteps = 50;  ///< at most: allocations are counted
+constexpr double kCountedSeconds = 2;  ///< about what counting may take
 constexpr size_t kFewestSteps = 3;
 
 struct BenchOptions {
@@ -33,6 +34,7 @@ struct BenchOptions {
 struct Result {
   Allocations allocations;
   double best_ms = 0;
+  int64_t counted_steps = 0;
   double first_step_ms = 0;
   std::string isa;
   double loss = 0;
@@ -99,9 +101,11 @@ Result measure(const BenchOptions& options) {
   result.first_step_ms = process_age_ms();
   for (int i = 0; i < kWarmUpSteps; ++i) step.run(x, y);
   time_steps(step, x, y, options.seconds, result);
+  const double affordable = kCountedSeconds * 1e3 / result.median_ms;
+  result.counted_steps = std::clamp(static_cast<int64_t>(affordable), int64_t{1}, kCountedSteps);
   {
     const AllocationCounter counter;
-    for (int i = 0; i < kCountedSteps; ++i) step.run(x, y);
+    for (int64_t i = 0; i < result.counted_steps; ++i) step.run(x, y);
     result.allocations = counter.counted();
   }
   result.loss = step.read().loss;
@@ -114,9 +118,9 @@ Result measure(const BenchOptions& options) {
 
 nlohmann::ordered_json to_json(const BenchOptions& options, const Result& result) {
   nlohmann::ordered_json out;
-  const auto per_step = [](int64_t count) -> nlohmann::ordered_json {
+  const auto per_step = [&result](int64_t count) -> nlohmann::ordered_json {
     if (!AllocationCounter::works()) return nullptr;
-    return static_cast<double>(count) / kCountedSteps;
+    return static_cast<double>(count) / static_cast<double>(result.counted_steps);
   };
   out["model"] = options.model.name;
   out["batch"] = options.batch;

@@ -60,19 +60,22 @@ NamedModel mlp(const ModelChoice& choice) {
   return {models::mlp(widths), image_shape(1, choice.input, 28), kClasses};
 }
 
-NamedModel resnet8(const ModelChoice& choice) {
+/// One that has a width and otherwise only a size of images.
+template <class Options>
+NamedModel image_network(const ModelChoice& choice, ModelFunction (*make)(Options), int64_t size) {
   check_channels(choice, 1, "one number, the channels of the first stage");
   refuse_kernel(choice);
-  models::ResnetCifarOptions options;
+  Options options;
   if (!choice.channels.empty()) options.channels = choice.channels[0];
-  return {models::resnet_cifar(options), image_shape(3, choice.input, 32), options.classes};
+  return {make(options), image_shape(3, choice.input, size), options.classes};
 }
 
 }  // namespace
 
 void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
-  CLI::Option* const model =
-      command.add_option("MODEL", choice.name, "lenet, mlp or resnet8 (resnet8: images of three channels)");
+  CLI::Option* const model = command.add_option(
+      "MODEL", choice.name,
+      "lenet, mlp, resnet8, resnet9, resnet18_cifar or resnet50 (resnets: images of three channels)");
   if (required) {
     model->required();
   } else {
@@ -80,7 +83,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
   }
   command
       .add_option("--channels", choice.channels,
-                  "widths, separated by commas: two for lenet, the hidden layers of mlp, one for resnet8")
+                  "widths, separated by commas: two for lenet, the hidden layers of mlp, one for resnets")
       ->delimiter(',');
   command.add_option("--input", choice.input, "height x width of the images, for example 27x29");
   command.add_option("--kernel", choice.kernel, "size of lenet's convolutions")->check(CLI::PositiveNumber);
@@ -89,8 +92,12 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool required) {
 NamedModel find_model(const ModelChoice& choice) {
   if (choice.name == "lenet") return lenet(choice);
   if (choice.name == "mlp") return mlp(choice);
-  if (choice.name == "resnet8") return resnet8(choice);
-  throw Error(ErrorCode::option, "model \"" + choice.name + "\"", "unknown; there are lenet, mlp, resnet8");
+  if (choice.name == "resnet8") return image_network(choice, models::resnet_cifar, 32);
+  if (choice.name == "resnet9") return image_network(choice, models::resnet9, 32);
+  if (choice.name == "resnet18_cifar") return image_network(choice, models::resnet18_cifar, 32);
+  if (choice.name == "resnet50") return image_network(choice, models::resnet50, 224);
+  throw Error(ErrorCode::option, "model \"" + choice.name + "\"",
+              "unknown; there are lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50");
 }
 
 Precision parse_precision(const std::string& text) {

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "core/log.h"
+#include "core/machine.h"
+#include "data/fill.h"
 #include "train/step_access.h"
 
 namespace brisk::train {
@@ -13,6 +15,8 @@ namespace {
 
 constexpr int kReportsPerEpoch = 10;
 constexpr int kMaximumPrefetch = 1 << 16;
+constexpr int64_t kMaximumWorkers = 1024;
+constexpr int kMostAutomaticWorkers = 16;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -33,6 +37,9 @@ FitOptions checked(const FitOptions& options) {
   if (options.prefetch < 0 || options.prefetch > kMaximumPrefetch) {
     throw Error(ErrorCode::option, cat("FitOptions.prefetch = ", options.prefetch),
                 cat("must be 0 to ", kMaximumPrefetch));
+  }
+  if (const int64_t workers = options.workers.value(); workers < 0 || workers > kMaximumWorkers) {
+    throw Error(ErrorCode::option, cat("FitOptions.workers = ", workers), cat("must be 0 to ", kMaximumWorkers));
   }
   return options;
 }
@@ -86,10 +93,20 @@ RowNames::RowNames(Step& step, const Dataset& dataset) : step_(step) {
 }
 RowNames::~RowNames() { describe_rows(step_, std::move(previous_)); }
 
-StepTotals evaluate_all(Step& step, BoundData& data) {
+data::BatcherOptions reading_options(const Dataset& dataset, const Count& workers) {
+  data::BatcherOptions out;
+  const bool ahead = workers.set() ? workers.value() > 0 : !data::is_in_memory(dataset);
+  out.reading = ahead ? data::Reading::ahead : data::Reading::caller;
+  if (ahead) out.workers = workers.value_or(std::min(allowed_threads(), kMostAutomaticWorkers));
+  return out;
+}
+
+StepTotals evaluate_all(Step& step, BoundData& data, const Count& workers) {
   RowNames names(step, *data.dataset);
   step.read_evaluation();
-  data::Batcher batcher(*data.dataset, {.batch = step.batch()});
+  data::BatcherOptions options = reading_options(*data.dataset, workers);
+  options.batch = step.batch();
+  data::Batcher batcher(*data.dataset, options);
   while (const Batch* batch = batcher.next()) {
     names.look_at(batch);
     step.evaluate(data.binding.feed(*batch));
@@ -110,6 +127,7 @@ FitLoop::FitLoop(Parts parts, const FitOptions& options)
       progress_(options_.progress, options_.log_every.set()) {
   parts_.state->position = start_.position;
   parts_.state->data_samples = shape_.samples;
+  parts_.state->statistics = {};
 }
 
 double FitLoop::elapsed() const { return watch_.seconds(); }
@@ -119,6 +137,7 @@ void FitLoop::update_clock() {
   clock.epochs = epochs_at(shape_, parts_.state->position);
   clock.seconds = seconds_before_ + elapsed();
   clock.updates = parts_.step->clock().updates;
+  parts_.state->statistics.seconds = elapsed();
 }
 
 ProgressState FitLoop::progress_state() const {
@@ -172,12 +191,15 @@ void FitLoop::begin() {
 
 void FitLoop::train() {
   const Position& position = parts_.state->position;
-  data::Batcher batcher(*parts_.train->dataset, {.batch = shape_.batch,
-                                                 .drop_last = options_.drop_last,
-                                                 .lookahead = shape_.accumulate > 1 ? shape_.accumulate : 0,
-                                                 .prefetch = options_.prefetch,
-                                                 .seed = options_.seed,
-                                                 .shuffle = options_.shuffle});
+  data::BatcherOptions reading = reading_options(*parts_.train->dataset, options_.workers);
+  reading.batch = shape_.batch;
+  reading.drop_last = options_.drop_last;
+  reading.lookahead = shape_.accumulate > 1 ? shape_.accumulate : 0;
+  reading.prefetch = options_.prefetch;
+  reading.seed = options_.seed;
+  reading.shuffle = options_.shuffle;
+  data::Batcher batcher(*parts_.train->dataset, reading);
+  parts_.state->statistics.workers = batcher.reads_ahead() ? reading.workers : 0;
   RowNames names(*parts_.step, *parts_.train->dataset);
   batcher.seek({position.epoch, shape_.rows_before(position.micro)});
   const double limit = options_.time_limit.set() ? options_.time_limit.count() : 0;
@@ -219,6 +241,7 @@ void FitLoop::announce_window(data::Batcher& batcher, RowNames& names) {
 
 void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   const Batch* batch = batcher.next();
+  parts_.state->statistics.data_wait_s = batcher.wait_seconds();
   names.look_at(batch);
   parts_.step->run(parts_.train->binding.feed(*batch));
   TrainerState& state = *parts_.state;
@@ -285,9 +308,10 @@ void FitLoop::report() {
 
 void FitLoop::evaluate() {
   const double before = elapsed();
-  result_.evaluation = evaluation_of(evaluate_all(*parts_.step, *parts_.validation));
+  result_.evaluation = evaluation_of(evaluate_all(*parts_.step, *parts_.validation, options_.workers));
   evaluated_updates_ = parts_.state->clock.updates;
   paused_seconds_ += elapsed() - before;
+  parts_.state->statistics.evaluation_s += elapsed() - before;
   update_clock();
   const EvaluationResult& found = result_.evaluation;
   events_.evaluation(parts_.state->clock, found);

@@ -21,6 +21,7 @@ struct TrainerState {
   Clock clock{};
   int64_t data_samples = 0;  ///< of the data set that `position` refers to
   Position position{};
+  FitStatistics statistics{};  ///< of the last run
 };
 
 /// Seconds since it was made.
@@ -54,8 +55,11 @@ class RowNames {
   DescribeRow previous_;
 };
 
+/// How a data set is read when a program asks for so many workers.
+data::BatcherOptions reading_options(const Dataset& dataset, const Count& workers);
+
 /// Exact means over all samples of a data set.
-StepTotals evaluate_all(Step& step, BoundData& data);
+StepTotals evaluate_all(Step& step, BoundData& data, const Count& workers);
 
 class FitLoop {
  public:

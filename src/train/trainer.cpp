@@ -46,13 +46,14 @@ class Trainer::Impl {
   EvaluationResult evaluate(const Dataset& data) {
     prepare(data);
     train::BoundData bound_data = bound(data);
-    return train::evaluation_of(train::evaluate_all(*step_, bound_data));
+    return train::evaluation_of(train::evaluate_all(*step_, bound_data, {}));
   }
 
   std::string summary() const {
     return train::summary_text(*model_.state(), optimizer_, options_, step_ ? &*step_ : nullptr);
   }
   Clock clock() const { return state_.clock; }
+  FitStatistics statistics() const { return state_.statistics; }
 
  private:
   /// data: where targets come from when the loss does not tell them, and who is named in errors; may be null.
@@ -126,5 +127,6 @@ FitResult Trainer::fit(const Dataset& train, const Dataset& validation, FitOptio
 EvaluationResult Trainer::evaluate(const Dataset& data) { return impl_->evaluate(data); }
 std::string Trainer::summary() const { return impl_->summary(); }
 Clock Trainer::clock() const { return impl_->clock(); }
+FitStatistics Trainer::statistics() const { return impl_->statistics(); }
 
 }  // namespace brisk

@@ -48,8 +48,10 @@ def bench():
     variant = run("bench", "lenet", "--channels", "19,51", "--input", "27x29", "--kernel", 3, "--batch", 3, "--seconds", 0, "--json")
     expect(variant.returncode == 0, f"bench of a variant: {variant.stderr}")
     expect(json.loads(variant.stdout)["steps"] == 3, "bench: three steps at least")
-    for model in ("mlp", "resnet8"):
-        other = run("bench", model, "--batch", 2, "--seconds", 0)
+    small = {"mlp": [], "resnet8": [], "resnet9": ["--channels", 4], "resnet18_cifar": ["--channels", 4],
+             "resnet50": ["--channels", 4, "--input", "48x40"]}
+    for model, settings in small.items():
+        other = run("bench", model, *settings, "--batch", 2, "--seconds", 0)
         expect(other.returncode == 0 and "median_ms" in other.stdout, f"bench {model}: {other.stderr}")
 
 
@@ -108,8 +110,8 @@ def wrong_use():
     expect_refused([], "subcommand")
     expect_refused(["nonsense"], "nonsense")
     expect_refused(["bench"], "MODEL")
-    expect_refused(["bench", "lenett"], "lenett", "lenet, mlp, resnet8")
-    expect_refused(["plan", "alexnet"], "lenet, mlp, resnet8")
+    expect_refused(["bench", "lenett"], "lenett", "lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50")
+    expect_refused(["plan", "alexnet"], "lenet, mlp, resnet8, resnet9, resnet18_cifar, resnet50")
     expect_refused(["bench", "lenet", "--batch", 0], "batch")
     expect_refused(["bench", "lenet", "--batch", "many"], "many")
     expect_refused(["bench", "lenet", "--precision", "f8"], "f32")

@@ -16,13 +16,6 @@
 namespace brisk {
 namespace {
 
-FitOptions quiet(Duration duration) {
-  FitOptions options;
-  options.duration = duration;
-  options.progress = false;
-  return options;
-}
-
 /// Two inputs and two targets; every fifth lane is -1, which stands for "not known".
 InMemoryDataset drives(int64_t n, const std::string& steer = "steer") {
   std::vector<float> image(static_cast<size_t>(n * 12)), imu(static_cast<size_t>(n * 2)), angle(static_cast<size_t>(n));

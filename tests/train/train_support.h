@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "brisk/error.h"
+#include "brisk/trainer.h"
 
 namespace brisk {
 
@@ -38,6 +38,14 @@ inline std::vector<nlohmann::json> read_events(const std::string& path) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) out.push_back(nlohmann::json::parse(line));
   return out;
+}
+
+/// A fit() of this length that prints nothing.
+inline FitOptions quiet(Duration duration) {
+  FitOptions options;
+  options.duration = duration;
+  options.progress = false;
+  return options;
 }
 
 inline std::string error_text(const std::function<void()>& f) {

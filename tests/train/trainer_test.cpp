@@ -58,13 +58,6 @@ Mean half_square(Var out, Var target) {
   return 0.5 * sample_mean(d * d);
 }
 
-FitOptions quiet(Duration duration) {
-  FitOptions options;
-  options.duration = duration;
-  options.progress = false;
-  return options;
-}
-
 TEST(Trainer, AWindowIsTheMeanOfAllItsSamples) {
   Model model = weight_model();
   Trainer trainer(model, half_square, sgd({.learning_rate = 0.1}), {.accumulate = 3, .batch = 4});
