@@ -1,8 +1,10 @@
-// Speed of each operation on each of its implementations, at the sizes of LeNet and of ResNet-18 on 32 x 32 images:
+// Speed of each operation on each of its implementations, at the sizes of LeNet, of ResNet-18 on 32 x 32 images and of
+// EfficientNet-B0 on 224 x 224 ones:
 // FLOP/s by the op table's count, bytes/s by the sizes of the operands. --brisk_threads=N takes N threads (default 1).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -48,17 +50,18 @@ struct Convolution {
   std::string name;
   int64_t in, size, out, kernel, stride, padding;
   std::vector<int64_t> batches;
+  int64_t groups = 1;
 };
 
 void add_convolution(std::vector<Row>& rows, const Convolution& c) {
   using Pair = std::vector<int64_t>;
   const int64_t out = (c.size + 2 * c.padding - c.kernel) / c.stride + 1;
   const Input x = batch({c.in, c.size, c.size}), y = batch({c.out, out, out});
-  const Input w = weight({c.out, c.kernel, c.kernel, c.in});
+  const Input w = weight({c.out, c.kernel, c.kernel, c.in / c.groups});
   const Attributes geometry = {{"stride", Pair{c.stride, c.stride}},
                                {"padding", Pair{c.padding, c.padding}},
                                {"dilation", Pair{1, 1}},
-                               {"groups", int64_t{1}}};
+                               {"groups", c.groups}};
   Attributes forward = geometry, input = geometry, kernel = geometry;
   forward.set("activation", std::string("relu"));
   input.set("input", Pair{c.in, c.size, c.size});
@@ -141,7 +144,7 @@ void add_walks(std::vector<Row>& rows, const std::string& name, Shape shape) {
 }
 
 std::vector<Row> table() {
-  const std::vector<int64_t> lenet = {4, 64, 512}, resnet = {16, 128};
+  const std::vector<int64_t> lenet = {4, 64, 512}, resnet = {16, 128}, mobile = {32};
   std::vector<Row> rows;
   add_convolution(rows, {"lenet1", 1, 28, 20, 5, 1, 0, lenet});
   add_convolution(rows, {"lenet2", 20, 12, 50, 5, 1, 0, lenet});
@@ -151,6 +154,24 @@ std::vector<Row> table() {
   add_convolution(rows, {"resnet_512_at_4", 512, 4, 512, 3, 1, 1, resnet});
   add_convolution(rows, {"resnet_halving", 64, 32, 128, 3, 2, 1, resnet});
   add_convolution(rows, {"resnet_shortcut", 64, 32, 128, 1, 2, 0, resnet});
+  for (const auto& [channels, size, kernel, stride] : std::vector<std::array<int64_t, 4>>{
+           {32, 112, 3, 1}, {96, 112, 3, 2}, {144, 56, 5, 2}, {240, 28, 3, 2}, {672, 14, 5, 1}, {1152, 7, 5, 1}}) {
+    const std::string name = "mobile_" + std::to_string(channels) + "_at_" + std::to_string(size);
+    add_convolution(rows, {name, channels, size, channels, kernel, stride, kernel / 2, mobile, channels});
+  }
+  for (const auto& [in, out, size] : std::vector<std::array<int64_t, 3>>{{16, 96, 112},
+                                                                         {24, 144, 56},
+                                                                         {144, 24, 56},
+                                                                         {80, 480, 14},
+                                                                         {672, 112, 14},
+                                                                         {192, 1152, 7},
+                                                                         {320, 1280, 7}}) {
+    const std::string name = "mobile_" + std::to_string(in) + "_to_" + std::to_string(out);
+    add_convolution(rows, {name, in, size, out, 1, 1, 0, mobile});
+  }
+  add_convolution(rows, {"mobile_stem", 3, 224, 32, 3, 2, 1, mobile});
+  add_norm(rows, "mobile_96_at_112", 96, 112, mobile);
+  add_norm(rows, "mobile_672_at_14", 672, 14, mobile);
   add_linear(rows, "lenet_fc1", 800, 500, lenet);
   add_linear(rows, "lenet_fc2", 500, 10, lenet);
   add_pooling(rows, "lenet_pool1", 20, 24, lenet);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "brisk/feed.h"
 #include "brisk/loss.h"
 #include "brisk/model.h"
 #include "brisk/optimizer.h"
@@ -42,19 +43,6 @@ struct StepOptions {
   std::vector<Field> targets{};  ///< of a loss of the user's own; built-in losses infer theirs
   int threads = 0;               ///< 0: as many as this process is allowed
   std::vector<Model*> update{};  ///< the models that change; empty: all that the objective calls
-};
-
-/// Named host views: {{"image", x}, {"imu", y}}.
-class BRISK_EXPORT Feed {
- public:
-  Feed() = default;
-  Feed(std::initializer_list<std::pair<std::string, ConstView>> entries) : entries_(entries) {}
-  void add(std::string name, const ConstView& view) { entries_.emplace_back(std::move(name), view); }
-  void clear() { entries_.clear(); }
-  const std::vector<std::pair<std::string, ConstView>>& entries() const { return entries_; }
-
- private:
-  std::vector<std::pair<std::string, ConstView>> entries_;
 };
 
 /// A mean since the last read: its sum and its count.

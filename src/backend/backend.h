@@ -53,7 +53,8 @@ struct Fault {
 /// What changes from run to run.
 struct RunArguments {
   const void* const* inputs = nullptr;  ///< by Graph::inputs index: the user's row-major host memory
-  void* const* outputs = nullptr;       ///< by Graph::outputs index
+  void* const* outputs = nullptr;       ///< by Graph::outputs index; null: not wanted
+  float* const* parameters = nullptr;   ///< by Graph::parameters index: what nodes read in this run; null: as bound
   bool accumulate = false;
   int64_t attempt = 0;
   int64_t first_sample = 0;

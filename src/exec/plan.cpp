@@ -23,11 +23,20 @@ TrainedLayout trained_layout(const graph::Graph& program) {
 
 namespace {
 
-/// Bytes of the arenas of the stores that a program refers to, each counted once.
-void add_store_bytes(const graph::Graph& program, PlanBytes& bytes) {
-  for (const graph::ParameterRef& parameter : program.parameters) {
+/// Bytes of the values that a plan needs: all of the models that it trains or evaluates, but for predictions a copy of
+/// those that it reads.
+void add_value_bytes(const graph::Graph& program, const graph::Graph& plan, PlanBytes& bytes) {
+  std::vector<bool> read(program.parameters.size(), plan.phase != graph::Phase::predict);
+  for (const graph::Node& node : plan.nodes)
+    for (const graph::ValueId id : node.inputs) {
+      const graph::Value& value = plan.value(id);
+      if (value.place == graph::Place::parameter || value.place == graph::Place::buffer)
+        read[static_cast<size_t>(value.slot)] = true;
+    }
+  for (size_t i = 0; i < read.size(); ++i) {
+    const graph::ParameterRef& parameter = program.parameters[i];
     const int64_t padded = (parameter.shape.count() + 15) / 16 * 16 * int64_t{sizeof(float)};
-    (parameter.buffer ? bytes.buffers : bytes.parameters) += padded;
+    if (read[i]) (parameter.buffer ? bytes.buffers : bytes.parameters) += padded;
   }
 }
 
@@ -38,10 +47,11 @@ std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source) {
   source.request.target = source.target.get();
   plan->graph = passes::compile(source.program, source.request);
   PlanBytes& bytes = plan->bytes;
-  add_store_bytes(source.program, bytes);
+  add_value_bytes(source.program, plan->graph, bytes);
   bytes.activations = plan->graph.arena_bytes;
   bytes.live = plan->graph.live_bytes;
-  bytes.gradients = trained_layout(source.program).floats * int64_t{sizeof(float)};
+  if (plan->graph.phase != graph::Phase::predict)
+    bytes.gradients = trained_layout(source.program).floats * int64_t{sizeof(float)};
   bytes.moments = bytes.gradients * source.request.optimizer.moments();
   bytes.scratch = source.target->scratch_bytes(plan->graph, source.request.samples) * source.threads;
   bytes.library_bound = source.target->library_bound_bytes();

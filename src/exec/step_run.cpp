@@ -5,6 +5,9 @@
 #include "core/host_view.h"
 #include "core/machine.h"
 #include "core/text.h"
+#include "exec/fields.h"
+#include "exec/model_use.h"
+#include "exec/faults.h"
 #include "exec/step_impl.h"
 #include "exec/store.h"
 #include "graph/op_table.h"
@@ -20,79 +23,20 @@ namespace {
 
 constexpr size_t kMaximumPlans = 16;
 
-/// One thread at a time trains or evaluates a model; two are refused instead of racing.
-class BusyGuard {
- public:
-  explicit BusyGuard(const std::vector<std::shared_ptr<ModelState>>& models) : models_(models) {
-    for (size_t i = 0; i < models.size(); ++i) {
-      if (!models[i]->busy.exchange(true, std::memory_order_acquire)) continue;
-      release(i);
-      throw Error(ErrorCode::state, "Step",
-                  "another thread is using model '" + models[i]->name + "' at this moment; one at a time");
-    }
-  }
-  ~BusyGuard() { release(models_.size()); }
-
- private:
-  void release(size_t count) {
-    for (size_t i = 0; i < count; ++i) models_[i]->busy.store(false, std::memory_order_release);
-  }
-  const std::vector<std::shared_ptr<ModelState>>& models_;
-};
-
-/// What an operation of the user's threw, with its name and line.
-[[noreturn]] void raise_user_op(const graph::Node& node, const std::exception_ptr& thrown) {
-  std::string what = "something that is no std::exception";
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {
-  }
-  throw Error(ErrorCode::state, graph::label(node),
-              cat("its ", node.stage == graph::Stage::forward ? "forward" : "backward", " threw: ", what), node.where);
-}
-
 }  // namespace
 
 // ---- feeding
 
 void Step::Impl::check_fed(size_t index, const ConstView& view) {
-  const Field& field = fields_[index];
-  const bool shape_fits = view.shape().rank() == field.shape.rank() + 1 &&
-                          std::equal(field.shape.begin(), field.shape.end(), view.shape().begin() + 1);
-  if (!shape_fits || view.dtype() != field.dtype) {
-    std::string wanted = "[N";
-    for (const int64_t size : field.shape) wanted += ", " + std::to_string(size);
-    const std::string remedy =
-        shape_fits ? cat("; convert its elements to ", field.dtype == DType::i64 ? "int64_t" : brisk::name(field.dtype))
-                   : std::string();
-    throw Error(ErrorCode::data, cat("\"", field.name, "\""),
-                cat("must be ", wanted, "] ", brisk::name(field.dtype), ", got ", view.shape(), " ",
-                    brisk::name(view.dtype()), remedy));
-  }
-  check_host(cat("\"", field.name, "\""), view);
+  exec::check_rows_of(fields_[index], view);
   input_pointers_[index] = view.raw();
   input_rows_[index] = view.shape()[0];
 }
 
 void Step::Impl::feed(const Feed& given) {
   std::fill(input_rows_.begin(), input_rows_.end(), -1);
-  for (const auto& [name, view] : given.entries()) {
-    const auto field =
-        std::find_if(fields_.begin(), fields_.end(), [&known = name](const Field& f) { return f.name == known; });
-    if (field == fields_.end()) {
-      std::vector<std::string> names;
-      for (const Field& known : fields_) names.push_back(known.name);
-      const std::string near = closest(name, names);
-      std::string list;
-      for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-      throw Error(
-          ErrorCode::data, cat("\"", name, "\""),
-          cat("is no input of this step; it takes ", list, near.empty() ? "" : " (did you mean " + near + "?)"));
-    }
-    check_fed(static_cast<size_t>(field - fields_.begin()), view);
-  }
+  for (const auto& [name, view] : given.entries())
+    check_fed(exec::find_field(fields_, name, "is no input of this step; it takes "), view);
   for (size_t i = 0; i < fields_.size(); ++i)
     if (input_rows_[i] < 0)
       throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
@@ -341,7 +285,7 @@ void Step::Impl::run(Close close) {
   const int64_t rows = rows_of_feed();
   prepare();
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   if (window_.micro_batches == 0) {
     check_batch(rows);
     open_window(rows);
@@ -389,7 +333,7 @@ void Step::Impl::close_window() {
 void Step::Impl::flush() {
   if (window_.micro_batches == 0) return;
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   check_counts();
   // Any training plan closes a window; the one of the full batch is there in most cases.
   PlanEntry* entry = nullptr;
@@ -415,7 +359,7 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
         ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
         cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
             "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
-  if (fault.kind == Fault::Kind::user_op) raise_user_op(node, fault.exception);
+  if (fault.kind == Fault::Kind::user_op) exec::raise_user_op(node, fault.exception);
   const int64_t classes = graph.type(node.inputs[0]).shape.rank() > 0 ? graph.type(node.inputs[0]).shape[0] : 0;
   std::string allowed = cat("allowed 0..", classes - 1);
   if (node.attributes.has("ignore_index")) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
@@ -430,7 +374,7 @@ void Step::Impl::evaluate() {
   const int64_t rows = rows_of_feed();
   prepare();
   check_freeze();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
   const Fault fault = launch(entry, StepList::micro_batch, false);
   if (fault.kind != Fault::Kind::none) raise(entry, fault);
@@ -441,7 +385,7 @@ void Step::Impl::evaluate() {
 std::vector<std::pair<std::string, double>> Step::Impl::count() {
   const int64_t rows = rows_of_feed();
   prepare();
-  const BusyGuard busy(models_);
+  const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::count, rows, false);
   const Fault fault = launch(entry, StepList::micro_batch, false);
   if (fault.kind != Fault::Kind::none) raise(entry, fault);

@@ -30,6 +30,7 @@ struct ModelState {
   std::mutex store_mutex;              ///< guards `store`: several threads may be the first to need it
   std::shared_ptr<exec::Store> store;  ///< made when first needed
   std::atomic<bool> busy{false};       ///< a step is running on it
+  std::atomic<int> copying{0};         ///< who copies its values, or waits to: the next step lets them
 };
 
 /// Lays segments out in order: each starts at a multiple of 64 bytes; buffers have an arena of their own.

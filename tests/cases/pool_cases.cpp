@@ -1,4 +1,4 @@
-// Rows of the pooling operations.
+// Rows of pooling and resizing.
 #include <limits>
 
 #include "cases/table.h"
@@ -59,6 +59,47 @@ Fill chosen(const Pooling& p) {
   };
 }
 
+std::vector<OpCase> resize_cases() {
+  struct Resize {
+    std::string name;
+    int64_t height, width, out_height, out_width;
+    std::vector<int64_t> batches = few_tails();
+    int64_t rows = 1;
+  };
+  const std::vector<Resize> sizes = {
+      {"twofold", 3, 5, 6, 10, some_tails()},
+      {"half", 8, 6, 4, 3},
+      {"odd", 5, 7, 8, 3},
+      {"one_pixel", 1, 1, 4, 3},
+      {"to_one", 7, 4, 1, 1},
+      {"same", 4, 5, 4, 5},
+      {"large", 9, 14, 31, 45, {1, 17}},
+      {"reduced", 29, 31, 4, 5},
+      {"two_rows", 3, 4, 5, 6, few_tails(), 2},
+  };
+  std::vector<OpCase> rows;
+  for (const Resize& r : sizes) {
+    for (const std::string mode : {"nearest", "bilinear", "aligned"}) {
+      const bool aligned = mode == "aligned";
+      std::vector<double> step;
+      for (const auto& [from, to] : {std::pair(r.height, r.out_height), {r.width, r.out_width}}) {
+        const double one = aligned ? 1 : 0, many = static_cast<double>(to) - one;
+        step.push_back(many > 0 ? (static_cast<double>(from) - one) / many : 0);
+      }
+      Attributes attributes = {{"aligned", aligned},
+                               {"mode", aligned ? "bilinear" : mode},
+                               {"size", std::vector<int64_t>{r.out_height, r.out_width}},
+                               {"step", step}};
+      const ValueType x = b({3, r.height, r.width}, r.rows), y = b({3, r.out_height, r.out_width}, r.rows);
+      const std::string name = mode + "_" + r.name;
+      rows.push_back({"resize2d_" + name, "resize2d", attributes, {in(x)}, r.batches, kSum});
+      attributes.set("input", std::vector<int64_t>{3, r.height, r.width});
+      rows.push_back({"resize2d_gradient_" + name, "resize2d_gradient", attributes, {in(y)}, r.batches, kSum});
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<OpCase> pool_cases() {
@@ -91,6 +132,7 @@ std::vector<OpCase> pool_cases() {
     rows.push_back(
         {"avg_pool2d_gradient_" + p.name, "avg_pool2d_gradient", p.with_input(), {in(p.output())}, p.batches, kSum});
   }
+  append(rows, resize_cases());
   return rows;
 }
 

@@ -171,6 +171,25 @@ TEST_P(FailingOp, ReachesTheCallerAndLeavesTheStepUsable) {
   }
 }
 
+TEST_P(FailingOp, ReachesTheCallerOfAPredictor) {
+  std::atomic<Failing::At> at{Failing::At::piece};
+  const Model model([&](Var x) { return custom_op(Failing(&at), {x}, Where{"net.cpp", 7}); }, {3});
+  const Predictor predictor(model, {.batches = {4}, .threads = GetParam()});
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  std::vector<float> y(12);
+  try {
+    predictor.run(view(x, {4, 3}), view(y, {4, 3}));
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("failing 'failing1' (net.cpp:7): its forward threw: no more beans"),
+              std::string::npos)
+        << error.what();
+  }
+  at = Failing::At::nowhere;
+  predictor.run(view(x, {4, 3}), view(y, {4, 3}));
+  EXPECT_EQ(y, x);
+}
+
 TEST(CustomOp, AFailureLeavesFitWithTheSameError) {
   std::atomic<Failing::At> at{Failing::At::backward};
   Model model([&](Var x) { return linear(custom_op(Failing(&at), {linear(x, 3)}), 2); }, {4});

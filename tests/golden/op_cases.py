@@ -100,6 +100,56 @@ def convolutions(draw):
     )
 
 
+def transposed_convolutions(draw):
+    def conv(name, x, channels, kernel, bias=True, **attributes):
+        kh, kw = (kernel, kernel) if isinstance(kernel, int) else kernel
+        inputs = {
+            "x": draw(*x),
+            "weight": draw(x[1], channels // attributes.get("groups", 1), kh, kw, low=-1.0, high=1.0),
+        }
+        if bias:
+            inputs["bias"] = draw(channels)
+
+        def run(x, weight, bias=None):
+            return F.conv_transpose2d(x, weight, bias, **attributes)
+
+        return case(
+            "conv_transpose2d_" + name,
+            "conv_transpose2d",
+            run,
+            inputs,
+            draw,
+            {"bias": bias, "channels": channels, "kernel": kernel, **attributes},
+        )
+
+    yield conv("plain", (2, 2, 3, 4), 3, 3)
+    yield conv("dcgan", (2, 3, 2, 3), 2, 4, bias=False, stride=2, padding=1)
+    yield conv("output_padding", (1, 2, 3, 3), 2, 3, stride=2, padding=1, output_padding=1)
+    yield conv("dilation", (1, 2, 4, 3), 2, [3, 2], dilation=[2, 1], padding=[1, 0])
+    yield conv("groups", (2, 4, 3, 2), 6, 2, stride=[2, 1], groups=2)
+    yield conv("depthwise", (1, 3, 3, 4), 3, 3, stride=2, padding=1, groups=3)
+
+
+def resizes(draw):
+    def resize(name, x, size=None, scale=None, mode="nearest", align_corners=False):
+        keys = {"mode": mode} if mode == "nearest" else {"mode": mode, "align_corners": align_corners}
+
+        def run(x):
+            return F.interpolate(x, size=size, scale_factor=scale, **keys)
+
+        attributes = {"size": size} if size else {"scale": scale}
+        attributes |= {"bilinear": mode == "bilinear", "align_corners": align_corners}
+        return case(f"resize2d_{mode}_{name}", "resize2d", run, {"x": x}, draw, attributes)
+
+    for mode in ("nearest", "bilinear"):
+        yield resize("twofold", draw(2, 2, 3, 2), scale=2.0, mode=mode)
+        yield resize("scale_rounds_down", draw(1, 2, 5, 3), scale=1.5, mode=mode)
+        yield resize("size", draw(1, 2, 3, 5), size=[7, 4], mode=mode)
+        yield resize("reduced", draw(2, 1, 7, 6), size=[2, 3], mode=mode)
+    yield resize("aligned", draw(1, 2, 3, 4), size=[5, 7], mode="bilinear", align_corners=True)
+    yield resize("aligned_to_one", draw(1, 1, 3, 4), size=[1, 2], mode="bilinear", align_corners=True)
+
+
 def pools(draw):
     def run(kind, name, x, **attributes):
         function = {"max_pool2d": F.max_pool2d, "avg_pool2d": F.avg_pool2d}[kind]
@@ -271,6 +321,8 @@ def write(path):
     for family in (convolutions, pools, normalizations, elementwise, losses):
         cases += family(draw)
     traces = list(optimizers(draw))
+    for family in (transposed_convolutions, resizes):  # after the others, whose numbers depend on the order
+        cases += family(draw)
 
     def lines(rows):
         return ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)

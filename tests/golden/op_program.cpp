@@ -31,6 +31,25 @@ Var convolution(const OpCase& row, Var x) {
                     .stride = size_of(row, "stride", 1)});
 }
 
+Var transposed_convolution(const OpCase& row, Var x) {
+  return conv_transpose2d(x, {.bias = row.attribute("bias", 1) != 0,
+                              .channels = static_cast<int64_t>(row.attribute("channels", 0)),
+                              .dilation = size_of(row, "dilation", 1),
+                              .groups = static_cast<int64_t>(row.attribute("groups", 1)),
+                              .kernel = size_of(row, "kernel", 0),
+                              .name = "layer",
+                              .output_padding = size_of(row, "output_padding", 0),
+                              .padding = size_of(row, "padding", 0),
+                              .stride = size_of(row, "stride", 1)});
+}
+
+Var resized(const OpCase& row, Var x) {
+  return resize2d(x, {.align_corners = row.attribute("align_corners", 0) != 0,
+                      .mode = row.attribute("bilinear", 0) != 0 ? ResizeMode::bilinear : ResizeMode::nearest,
+                      .scale = row.attribute("scale", 0),
+                      .size = size_of(row, "size", 0)});
+}
+
 Pool2dOptions pool_options(const OpCase& row) {
   return {
       .kernel = size_of(row, "kernel", 0), .padding = size_of(row, "padding", 0), .stride = size_of(row, "stride", 0)};
@@ -38,6 +57,8 @@ Pool2dOptions pool_options(const OpCase& row) {
 
 Var apply(const OpCase& row, Var x) {
   if (row.op == "conv2d") return convolution(row, x);
+  if (row.op == "conv_transpose2d") return transposed_convolution(row, x);
+  if (row.op == "resize2d") return resized(row, x);
   if (row.op == "linear") return linear(x, static_cast<int64_t>(row.attribute("channels", 0)), {.name = "layer"});
   if (row.op == "max_pool2d") return max_pool2d(x, pool_options(row));
   if (row.op == "avg_pool2d") return avg_pool2d(x, pool_options(row));

@@ -118,6 +118,9 @@ std::vector<Example> layer_examples() {
     if (training) attributes.set("momentum", 0.1);
     return attributes;
   };
+  const auto resize = [](const char* mode, I size, D step) {
+    return Attributes{{"aligned", false}, {"mode", std::string(mode)}, {"size", size}, {"step", step}};
+  };
   const std::vector<std::string> statistics = {"[N, 3, 2, 2]", "[3]", "[3]", "[3]"};
   return {
       {"batch_norm", norm("none", true), {b({3, 2, 2}), p({3}), p({3}), mean, variance}, statistics},
@@ -136,6 +139,11 @@ std::vector<Example> layer_examples() {
        with(window({3, 2}, {2, 1}, {1, 0}), "input", I{2, 5, 4}),
        {b({2, 3, 3})},
        {"[N, 2, 5, 4]"}},
+      {"resize2d", resize("nearest", {6, 2}, {0.5, 2}), {b({2, 3, 4})}, {"[N, 2, 6, 2]"}},
+      {"resize2d_gradient",
+       with(resize("bilinear", {6, 2}, {0.5, 2}), "input", I{2, 3, 4}),
+       {b({2, 6, 2}, 2)},
+       {"[2N, 2, 3, 4]"}},
   };
 }
 

@@ -83,6 +83,49 @@ TEST_F(Functions, ConvolutionOptions) {
   EXPECT_EQ(last().where.text().rfind("functions_test.cpp:", 0), 0u);
 }
 
+TEST_F(Functions, TransposedConvolution) {
+  const Var x = input({4, 3, 5});
+  EXPECT_EQ(conv_transpose2d(x, {.channels = 6, .kernel = 4, .padding = 1, .stride = 2}).text(), "[N, 6, 6, 10]");
+  const Var y = conv_transpose2d(x, {.bias = false,
+                                     .channels = 6,
+                                     .dilation = {2, 1},
+                                     .groups = 2,
+                                     .kernel = {3, 2},
+                                     .name = "up",
+                                     .output_padding = {1, 0},
+                                     .padding = {1, 0},
+                                     .stride = {2, 1}});
+  EXPECT_EQ(y.text(), "[N, 6, 8, 6]");
+  EXPECT_EQ(parameters(), "conv_transpose1.weight [4, 4, 4, 6]; conv_transpose1.bias [6]; up.weight [4, 3, 2, 3]; ");
+  EXPECT_EQ(tracer_->specs[2].torch_shape.text(), "[4, 3, 3, 2]");
+  EXPECT_DOUBLE_EQ(tracer_->specs[2].init.value, 1 / std::sqrt(18.0));
+  const auto refused = [&](ConvTranspose2dOptions options) {
+    return error_of([&] { conv_transpose2d(x, options, {"net.cpp", 3}); });
+  };
+  EXPECT_EQ(refused({.channels = 8, .kernel = 3, .output_padding = 1}),
+            "Error [option] conv_transpose2d.output_padding = {1, 1} (net.cpp:3): must be smaller than the stride");
+  EXPECT_NE(refused({.channels = 8, .kernel = 3, .padding = 5}).find("conv_transpose2d.padding = {5, 5}"),
+            std::string::npos);
+  EXPECT_NE(refused({.channels = 8, .groups = 3, .kernel = 3}).find("must divide the 4 input channels"),
+            std::string::npos);
+  EXPECT_NE(refused({.channels = 8}).find("conv_transpose2d.kernel = 0"), std::string::npos);
+}
+
+TEST_F(Functions, Resizing) {
+  const Var x = input({3, 5, 4});
+  EXPECT_EQ(resize2d(x, {.scale = 1.5}).text(), "[N, 3, 7, 6]");
+  EXPECT_EQ(last().attributes.print(),
+            "{aligned = false, mode = nearest, size = [7, 6], step = [0.6666666666666666, 0.6666666666666666]}");
+  EXPECT_EQ(resize2d(x, {.align_corners = true, .mode = ResizeMode::bilinear, .size = {9, 1}}).text(), "[N, 3, 9, 1]");
+  EXPECT_EQ(last().attributes.reals("step"), (std::vector<double>{0.5, 0}));
+  const auto refused = [&](Resize2dOptions options) { return error_of([&] { resize2d(x, options, {"net.cpp", 3}); }); };
+  EXPECT_EQ(refused({}), "Error [option] resize2d.size = {0, 0} (net.cpp:3): give either .size or .scale (it is 0)");
+  EXPECT_NE(refused({.scale = 2, .size = 4}).find("give either"), std::string::npos);
+  EXPECT_NE(refused({.scale = -1}).find("resize2d.scale = -1"), std::string::npos);
+  EXPECT_NE(refused({.scale = 0.1}).find("makes 0 rows or columns of 5"), std::string::npos);
+  EXPECT_NE(refused({.align_corners = true, .scale = 2}).find("bilinear alone"), std::string::npos);
+}
+
 TEST_F(Functions, OptionsOutOfRangeNameFieldAndValue) {
   const Var x = input({4, 9, 8});
   const Where at = {"net.cpp", 3};

@@ -1,5 +1,7 @@
-// Reference of the pooling operations.
+// Reference of pooling and resizing.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "oracle/rules.h"
 
@@ -80,14 +82,55 @@ void avg_pool2d_gradient(Frame& f) {
   });
 }
 
+/// The two pixels that output i lies between, and the share of the second. Nearest: twice the same.
+struct Between {
+  int64_t first, second;
+  double share;
+};
+
+Between between(const Frame& f, int64_t i, size_t axis, int64_t size) {
+  const double step = f.reals("step")[axis], at = static_cast<double>(i);
+  if (f.text("mode") == "nearest") {  // PyTorch computes in float
+    const auto pixel = static_cast<int64_t>(std::floor(static_cast<float>(i) * static_cast<float>(step)));
+    return {std::min(pixel, size - 1), std::min(pixel, size - 1), 0};
+  }
+  const double position = f.flag("aligned") ? at * step : std::max(0.0, (at + 0.5) * step - 0.5);
+  const int64_t first = std::min(static_cast<int64_t>(position), size - 1);
+  return {first, std::min(first + 1, size - 1), position - static_cast<double>(first)};
+}
+
+/// Calls body(x index, y index, weight) for the four pixels that each output is made of.
+template <class F>
+void for_each_weight(const Frame& f, const graph::ValueType& x, const graph::ValueType& y, F body) {
+  const int64_t h = x.shape[1], w = x.shape[2], ho = y.shape[1], wo = y.shape[2];
+  f.require(f.integers("size") == std::vector<int64_t>{ho, wo} && x.shape[0] == y.shape[0], "size");
+  for (int64_t plane = 0; plane < f.rows(x) * x.shape[0]; ++plane)
+    for (int64_t i = 0; i < ho; ++i)
+      for (int64_t j = 0; j < wo; ++j) {
+        const Between row = between(f, i, 0, h), column = between(f, j, 1, w);
+        for (const auto& [r, a] : {std::pair(row.first, 1 - row.share), {row.second, row.share}})
+          for (const auto& [c, b] : {std::pair(column.first, 1 - column.share), {column.second, column.share}})
+            body(static_cast<size_t>((plane * h + r) * w + c), static_cast<size_t>((plane * ho + i) * wo + j), a * b);
+      }
+}
+
+void resize2d(Frame& f) {
+  for_each_weight(f, f.in_type(0), f.out_type(),
+                  [&](size_t x, size_t y, double weight) { f.out().data[y] += weight * f.in(0).data[x]; });
+}
+
+void resize2d_gradient(Frame& f) {
+  for_each_weight(f, f.out_type(), f.in_type(0),
+                  [&](size_t x, size_t y, double weight) { f.out().data[x] += weight * f.in(0).data[y]; });
+}
+
 }  // namespace
 
 const std::vector<Rule>& pool_rules() {
   static const std::vector<Rule> rules = {
-      {"max_pool2d", max_pool2d},
-      {"max_pool2d_gradient", max_pool2d_gradient},
-      {"avg_pool2d", avg_pool2d},
-      {"avg_pool2d_gradient", avg_pool2d_gradient},
+      {"max_pool2d", max_pool2d}, {"max_pool2d_gradient", max_pool2d_gradient},
+      {"avg_pool2d", avg_pool2d}, {"avg_pool2d_gradient", avg_pool2d_gradient},
+      {"resize2d", resize2d},     {"resize2d_gradient", resize2d_gradient},
   };
   return rules;
 }

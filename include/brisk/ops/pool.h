@@ -1,5 +1,7 @@
-// brisk/ops/pool.h: pooling of images.
+// brisk/ops/pool.h: pooling and resizing of images.
 #pragma once
+
+#include <cstdint>
 
 #include "brisk/model.h"
 #include "brisk/ops/size2.h"
@@ -20,5 +22,22 @@ BRISK_EXPORT Var max_pool2d(Var x, Pool2dOptions options, Where where = Where::h
 BRISK_EXPORT Var avg_pool2d(Var x, Pool2dOptions options, Where where = Where::here());
 /// The mean of each channel's image. x: [N, channels, height, width] f32. Returns [N, channels].
 BRISK_EXPORT Var global_avg_pool2d(Var x, Where where = Where::here());
+
+enum class ResizeMode : uint8_t {
+  nearest,  ///< each pixel is one of the input's: floor(i x input size / output size)
+  bilinear  ///< the weighted mean of the four nearest
+};
+
+struct Resize2dOptions {
+  bool align_corners = false;  ///< bilinear: the corners' centres lie on one another, not the images' borders
+  ResizeMode mode = ResizeMode::nearest;
+  double scale = 0;  ///< output's height and width / input's, rounded down; 0: by size
+  Size2 size = 0;    ///< height and width of the output; 0: by scale
+};
+
+/// Enlarges or reduces images by PyTorch's rules (interpolate; a bilinear reduction reads four pixels, it does not
+/// average). x: [N, channels, height, width] f32. Returns [N, channels, size]. Throws Error [option] unless exactly one
+/// of size and scale is given.
+BRISK_EXPORT Var resize2d(Var x, Resize2dOptions options, Where where = Where::here());
 
 }  // namespace brisk

@@ -33,6 +33,8 @@ std::vector<Implementation> all() {
       native("max_pool2d_gradient", lower_max_pool2d_gradient),
       native("avg_pool2d", lower_avg_pool2d),
       native("avg_pool2d_gradient", lower_avg_pool2d_gradient),
+      native("resize2d", lower_resize2d),
+      native("resize2d_gradient", lower_resize2d_gradient),
       native("load", lower_load),
       native("store", lower_store),
       native("total", lower_total),

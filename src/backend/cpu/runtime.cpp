@@ -75,6 +75,7 @@ class CpuProgram : public Program {
   CpuRuntime& runtime_;
   std::vector<BoundStep> steps_;
   std::vector<External> externals_;
+  std::vector<External> parameters_;  ///< read ones
   std::vector<Item> items_;
   std::vector<Interval> intervals_;
   size_t update_begins_ = 0;     ///< first interval of the update stage
@@ -174,9 +175,12 @@ void CpuProgram::bind(const Graph& graph, const std::vector<int32_t>& nodes, con
   step.operands.workspace = node.workspace_bytes > 0 ? bindings.arena + node.workspace_offset : nullptr;
   // The inner vectors' buffers stay where they are when steps_ grows.
   const std::vector<ValueId> inputs = bound_inputs(graph, nodes), outputs = bound_outputs(graph, nodes);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (graph.value(inputs[i]).place == Place::input)
-      externals_.push_back({&step.inputs[i], nullptr, graph.value(inputs[i]).slot});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const graph::Value& value = graph.value(inputs[i]);
+    if (value.place == Place::input) externals_.push_back({&step.inputs[i], nullptr, value.slot});
+    if (value.place == Place::parameter || value.place == Place::buffer)
+      parameters_.push_back({&step.inputs[i], nullptr, value.slot});
+  }
   for (size_t i = 0; i < outputs.size(); ++i)
     if (graph.value(outputs[i]).place == Place::output)
       externals_.push_back({nullptr, &step.outputs[i], graph.value(outputs[i]).slot});
@@ -214,6 +218,8 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
     if (external.input) *external.input = arguments.inputs ? arguments.inputs[external.slot] : nullptr;
     if (external.output) *external.output = arguments.outputs ? arguments.outputs[external.slot] : nullptr;
   }
+  if (arguments.parameters)
+    for (const External& parameter : parameters_) *parameter.input = arguments.parameters[parameter.slot];
   status_.kind.store(Status::none, std::memory_order_relaxed);
   status_.node = -1;
   state_ = {&status_, arguments.accumulate, arguments.attempt, arguments.first_sample};
@@ -253,6 +259,10 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
 
 void CpuProgram::work(int worker, size_t first, size_t last) {
   const int threads = runtime_.pool().threads();
+  if (threads == 1) {
+    for (size_t i = first; i < last; ++i) run_units(intervals_[i], worker, 0, intervals_[i].units);
+    return;
+  }
   for (size_t i = first; i < last; ++i) {
     const Interval& interval = intervals_[i];
     // A share is taken in a few pieces, so that there is something to help with.

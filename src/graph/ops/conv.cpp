@@ -64,23 +64,38 @@ Types infer_weight_gradient(const InferContext& c) {
   return {plain({channels, kernel[0], kernel[1], x.shape[0] / c.attributes().integer("groups")})};
 }
 
+// The attributes that a convolution and its gradients share, and one of its own.
+Attributes geometry(const Derivation& d, const char* name, Attribute value) {
+  Attributes attributes;
+  for (const char* shared : {"stride", "padding", "dilation", "groups"}) {
+    attributes.set(shared, *d.attributes().find(shared));
+  }
+  attributes.set(name, std::move(value));
+  return attributes;
+}
+
+// x: the larger side, dy: the side that a convolution makes of it.
+ValueId weight_gradient(Derivation& d, ValueId x, ValueId dy) {
+  const Shape weight = d.type(d.input(1)).shape;
+  return d.emit("conv2d_weight_gradient", {x, dy}, geometry(d, "kernel", std::vector<int64_t>{weight[1], weight[2]}));
+}
+
 void derive_conv2d(Derivation& d) {
-  const ValueId x = d.input(0), weight = d.input(1);
-  const Shape input = d.type(x).shape, kernel = d.type(weight).shape;
-  Attributes geometry;
-  for (const char* name : {"stride", "padding", "dilation", "groups"}) geometry.set(name, *d.attributes().find(name));
-  const ValueId dz = through_activation(d);
+  const ValueId x = d.input(0), weight = d.input(1), dz = through_activation(d);
   if (d.wants(0)) {
-    Attributes attributes = geometry;
-    attributes.set("input", std::vector<int64_t>(input.begin(), input.end()));
-    d.set(0, d.emit("conv2d_input_gradient", {dz, weight}, std::move(attributes)));
+    d.set(0, d.emit("conv2d_input_gradient", {dz, weight}, geometry(d, "input", list(d.type(x).shape))));
   }
-  if (d.wants(1)) {
-    Attributes attributes = geometry;
-    attributes.set("kernel", std::vector<int64_t>{kernel[1], kernel[2]});
-    d.set(1, d.emit("conv2d_weight_gradient", {x, dz}, std::move(attributes)));
-  }
+  if (d.wants(1)) d.set(1, weight_gradient(d, x, dz));
   if (d.count() == 3 && d.wants(2)) d.set(2, d.emit("channel_sum", {dz}));
+}
+
+// The node is a transposed convolution's forward pass: its gradient is a convolution.
+void derive_input_gradient(Derivation& d) {
+  const ValueId dy = d.output_gradient();
+  if (d.wants(0)) {
+    d.set(0, d.emit("conv2d", {dy, d.input(1)}, geometry(d, "activation", std::string("none"))));
+  }
+  if (d.wants(1)) d.set(1, weight_gradient(d, dy, d.input(0)));
 }
 
 // All taps count, also those on padding: elements of the output side x taps of one of its elements.
@@ -114,6 +129,8 @@ std::span<const OpInfo> conv_ops() {
                       {"padding", Kind::integers},
                       {"stride", Kind::integers}},
        .infer = infer_input_gradient,
+       .derive = derive_input_gradient,
+       .backward_reads = Reads::inputs,
        .flops = [](const Graph& g, const Node& n) { return conv_flops(g, n.inputs[0], g.type(n.inputs[1]).shape); }},
       {.name = "conv2d_weight_gradient",
        .minimum_inputs = 2,
@@ -132,33 +149,85 @@ std::span<const OpInfo> conv_ops() {
 }  // namespace brisk::graph
 
 namespace brisk {
+namespace {
+
+using namespace graph;
+
+template <class Options>
+void check_options(const std::string& op, const Options& options, Where where) {
+  check_integer(op + ".channels", options.channels, 1, "it counts output channels, for example .channels = 64", where);
+  check_size(op + ".kernel", options.kernel, 1, "height and width of the window, for example .kernel = 3", where);
+  check_size(op + ".dilation", options.dilation, 1, "", where);
+  check_size(op + ".padding", options.padding, 0, "", where);
+  check_size(op + ".stride", options.stride, 1, "", where);
+  check_integer(op + ".groups", options.groups, 1, "", where);
+}
+
+template <class Options>
+void check_groups_option(const std::string& op, int64_t in, const Options& options, Where where) {
+  check_option(in % options.groups == 0 && options.channels % options.groups == 0, op + ".groups", options.groups,
+               cat("must divide the ", in, " input channels and the ", options.channels, " output channels"), where);
+}
+
+template <class Options>
+Attributes attributes_of(const Options& options) {
+  return {{"dilation", both(options.dilation)},
+          {"groups", options.groups},
+          {"padding", both(options.padding)},
+          {"stride", both(options.stride)}};
+}
+
+// PyTorch's rule: uniform, by the weights of one channel of the first dimension.
+Init initial(const Shape& weight) {
+  return init::uniform(1 / std::sqrt(static_cast<double>(weight.count() / weight[0])));
+}
+
+}  // namespace
 
 Var conv2d(Var x, Conv2dOptions options, Where where) {
-  using namespace graph;
-  check_integer("conv2d.channels", options.channels, 1, "it counts output channels, for example .channels = 64", where);
-  check_size("conv2d.kernel", options.kernel, 1, "height and width of the window, for example .kernel = 3", where);
-  check_size("conv2d.dilation", options.dilation, 1, "", where);
-  check_size("conv2d.padding", options.padding, 0, "", where);
-  check_size("conv2d.stride", options.stride, 1, "", where);
-  check_integer("conv2d.groups", options.groups, 1, "", where);
+  check_options("conv2d", options, where);
   Layer layer(x, "conv", options.name, where);
   check_input(x, "conv2d", layer.name(), where, check_image);
-  const int64_t in = Access::type(x).shape[0], per_group = in / options.groups;
-  if (in % options.groups != 0 || options.channels % options.groups != 0) {
-    check_option(false, "conv2d.groups", options.groups,
-                 cat("must divide the ", in, " input channels and the ", options.channels, " output channels"), where);
+  const int64_t in = Access::type(x).shape[0];
+  check_groups_option("conv2d", in, options, where);
+  const Shape shape = {options.channels, options.kernel.height, options.kernel.width, in / options.groups};
+  std::vector<Var> inputs = {x, layer.parameter("weight", shape, initial(shape), TorchLayout::convolution)};
+  if (options.bias) {
+    inputs.push_back(layer.parameter("bias", {options.channels}, initial(shape), TorchLayout::same));
   }
-  const Shape shape = {options.channels, options.kernel.height, options.kernel.width, per_group};
-  const double fan_in = static_cast<double>(shape.count() / options.channels);
-  const Init uniform = init::uniform(1 / std::sqrt(fan_in));
-  std::vector<Var> inputs = {x, layer.parameter("weight", shape, uniform, TorchLayout::convolution)};
-  if (options.bias) inputs.push_back(layer.parameter("bias", {options.channels}, uniform, TorchLayout::same));
-  return layer.apply("conv2d", inputs,
-                     {{"activation", std::string("none")},
-                      {"dilation", both(options.dilation)},
-                      {"groups", options.groups},
-                      {"padding", both(options.padding)},
-                      {"stride", both(options.stride)}});
+  Attributes attributes = attributes_of(options);
+  attributes.set("activation", std::string("none"));
+  return layer.apply("conv2d", inputs, std::move(attributes));
+}
+
+Var conv_transpose2d(Var x, ConvTranspose2dOptions options, Where where) {
+  const std::string op = "conv_transpose2d";
+  check_options(op, options, where);
+  check_size(op + ".output_padding", options.output_padding, 0, "", where);
+  const Size2 more = options.output_padding;
+  check_option(more.height < options.stride.height && more.width < options.stride.width, op + ".output_padding",
+               cat("{", more.height, ", ", more.width, "}"), "must be smaller than the stride", where);
+  Layer layer(x, "conv_transpose", options.name, where);
+  check_input(x, op, layer.name(), where, check_image);
+  const Shape in = Access::type(x).shape;
+  check_groups_option(op, in[0], options, where);
+  const auto size = [](int64_t count, int64_t stride, int64_t padding, int64_t dilation, int64_t kernel, int64_t rest) {
+    return (count - 1) * stride - 2 * padding + dilation * (kernel - 1) + rest + 1;
+  };
+  const Size2 &kernel = options.kernel, &stride = options.stride, &padding = options.padding,
+              &dilation = options.dilation;
+  const int64_t height = size(in[1], stride.height, padding.height, dilation.height, kernel.height, more.height);
+  const int64_t width = size(in[2], stride.width, padding.width, dilation.width, kernel.width, more.width);
+  check_option(height >= 1 && width >= 1, op + ".padding", cat("{", padding.height, ", ", padding.width, "}"),
+               cat("leaves an image of ", height, " x ", width), where);
+  const Shape shape = {in[0], kernel.height, kernel.width, options.channels / options.groups};
+  Attributes attributes = attributes_of(options);
+  attributes.set("input", std::vector<int64_t>{options.channels, height, width});
+  const Var weight = layer.parameter("weight", shape, initial(shape), TorchLayout::convolution);
+  const Var y = layer.apply("conv2d_input_gradient", {x, weight}, std::move(attributes));
+  if (!options.bias) return y;
+  const Var bias = layer.parameter("bias", {options.channels}, initial(shape), TorchLayout::same);
+  return layer.apply("bias_add", {y, bias}, {});
 }
 
 }  // namespace brisk

@@ -1,5 +1,7 @@
-// Pooling over [N, channels, height, width].
+// Pooling and resizing over [N, channels, height, width].
 #include "brisk/ops/pool.h"
+
+#include <cmath>
 
 #include "graph/ops/front.h"
 
@@ -67,6 +69,35 @@ void derive_avg(Derivation& d) {
   if (d.wants(0)) d.set(0, d.emit("avg_pool2d_gradient", {d.output_gradient()}, gradient_attributes(d)));
 }
 
+// Attributes of the gradient's node without the input's sizes are those of the node itself.
+Shape resized(const InferContext& c, const Shape& input) {
+  const std::string& mode = c.attributes().text("mode");
+  c.require(mode == "nearest" || mode == "bilinear", cat("mode = ", mode, ": must be nearest or bilinear"));
+  const Shape size = sizes_of(c, "size", 2);
+  for (const double step : c.attributes().reals("step")) {
+    c.require(std::isfinite(step) && step >= 0, cat("step = ", step, ": must be a number of at least 0"));
+  }
+  c.require(c.attributes().reals("step").size() == 2, "step must be of height and width");
+  check_indices(c, input);
+  return {input[0], size[0], size[1]};
+}
+
+Types infer_resize(const InferContext& c) {
+  const ValueType& x = want_batched(c, 0, "input", kImage, 3);
+  return {batched(x.rows, resized(c, x.shape))};
+}
+
+Types infer_resize_gradient(const InferContext& c) {
+  const Shape input = sizes_of(c, "input", 3);
+  const ValueType& dy = want_batched(c, 0, "gradient", kImage, 3);
+  want_type(c, 0, "gradient", batched(dy.rows, resized(c, input)));
+  return {batched(dy.rows, input)};
+}
+
+void derive_resize(Derivation& d) {
+  if (d.wants(0)) d.set(0, d.emit("resize2d_gradient", {d.output_gradient()}, gradient_attributes(d)));
+}
+
 // One operation a tap.
 double pool_flops(const Graph& graph, const Node& node) {
   const std::vector<int64_t>& kernel = node.attributes.integers("kernel");
@@ -96,6 +127,18 @@ std::span<const OpInfo> pool_ops() {
        .flops = flops_per_input<1>},
       {.name = "avg_pool2d", .attributes = forward, .infer = infer_avg, .derive = derive_avg, .flops = pool_flops},
       {.name = "avg_pool2d_gradient", .attributes = backward, .infer = infer_avg_gradient, .flops = flops_per_input<1>},
+      {.name = "resize2d",
+       .attributes = {{"aligned", Kind::flag}, {"mode", Kind::text}, {"size", Kind::integers}, {"step", Kind::reals}},
+       .infer = infer_resize,
+       .derive = derive_resize},
+      {.name = "resize2d_gradient",
+       .attributes = {{"aligned", Kind::flag},
+                      {"input", Kind::integers},
+                      {"mode", Kind::text},
+                      {"size", Kind::integers},
+                      {"step", Kind::reals}},
+       .infer = infer_resize_gradient,
+       .flops = flops_per_input<1>},
   };
   return ops;
 }
@@ -134,6 +177,41 @@ Var global_avg_pool2d(Var x, Where where) {
   using namespace graph;
   check_input(x, "global_avg_pool2d", "", where, [](const InferContext& c) { want_batched(c, 0, "input", kImage, 3); });
   return apply("reduce_mean", {x}, {{"axes", std::vector<int64_t>{1, 2}}, {"keep", false}}, "pool", where);
+}
+
+Var resize2d(Var x, Resize2dOptions options, Where where) {
+  using namespace graph;
+  check_size("resize2d.size", options.size, 0, "0 stands for the input's size times .scale", where);
+  const bool sized = options.size.height > 0 && options.size.width > 0, scaled = options.scale > 0;
+  check_option(std::isfinite(options.scale) && options.scale >= 0, "resize2d.scale", options.scale,
+               "must be a positive number, or 0: by .size", where);
+  check_option(sized != scaled, "resize2d.size", cat("{", options.size.height, ", ", options.size.width, "}"),
+               cat("give either .size or .scale (it is ", options.scale, ")"), where);
+  const bool bilinear = options.mode == ResizeMode::bilinear;
+  check_option(bilinear || !options.align_corners, "resize2d.align_corners", "true",
+               "is for ResizeMode::bilinear alone", where);
+  check_input(x, "resize2d", "", where, [](const InferContext& c) { want_batched(c, 0, "input", kImage, 3); });
+  const Shape in = Access::type(x).shape;
+  std::vector<int64_t> size = both(options.size);
+  std::vector<double> step;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto from = static_cast<double>(in[static_cast<int>(i) + 1]);
+    if (scaled) size[i] = static_cast<int64_t>(std::floor(from * options.scale));
+    check_option(size[i] >= 1 && size[i] <= INT32_MAX, "resize2d.scale", options.scale,
+                 cat("makes ", size[i], " rows or columns of ", from), where);
+    const auto to = static_cast<double>(size[i]);
+    if (options.align_corners) {
+      step.push_back(to > 1 ? (from - 1) / (to - 1) : 0);
+    } else {
+      step.push_back(scaled ? 1 / options.scale : from / to);
+    }
+  }
+  return apply("resize2d", {x},
+               {{"aligned", options.align_corners},
+                {"mode", std::string(bilinear ? "bilinear" : "nearest")},
+                {"size", size},
+                {"step", step}},
+               "resize", where);
 }
 
 }  // namespace brisk

@@ -114,6 +114,7 @@ void load_lanes(const void* parameters, const Operands& operands, int64_t first,
 
 void store_lanes(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& move = *static_cast<const Relayout*>(parameters);
+  if (operands.out[0] == nullptr) return;  // nobody wants it
   for (int64_t unit = first; unit < last; ++unit) {
     const Piece p = piece(move, unit);
     with_type(move, p, operands.output<char>(0), operands.input<char>(0), [&]<class T>(T* rows, const T* lanes) {
@@ -128,6 +129,7 @@ void store_lanes(const void* parameters, const Operands& operands, int64_t first
 
 void copy_plain(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& copy = *static_cast<const PlainCopy*>(parameters);
+  if (operands.out[0] == nullptr) return;
   const int64_t begin = first * copy.unit, end = std::min(last * copy.unit, copy.bytes);
   std::memcpy(operands.output<char>(0) + begin, operands.input<char>(0) + begin, static_cast<size_t>(end - begin));
 }

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/kernels/conv.h"
 #include "backend/cpu/lower/activation.h"
+#include "backend/cpu/lower/depthwise.h"
 #include "backend/cpu/lower/dims.h"
 #include "backend/cpu/lower/lower.h"
 
@@ -329,6 +330,7 @@ void compact_operands(const Call& call, const Geometry& g, int64_t group, Side& 
 
 void lower_conv2d(const Call& call, Lowering& lowering) {
   const graph::ValueType &x = call.input(0), &w = call.input(1), &y = call.output(0);
+  if (is_depthwise(call, w.shape, x.shape[0])) return lower_depthwise(call, lowering);
   const Geometry g = geometry(call, x, y, w.shape[1], w.shape[2]);
   ConvTaps p;
   p.bias = call.inputs() > 2;
@@ -340,6 +342,7 @@ void lower_conv2d(const Call& call, Lowering& lowering) {
 
 void lower_conv2d_input_gradient(const Call& call, Lowering& lowering) {
   const graph::ValueType &dy = call.input(0), &w = call.input(1), &dx = call.output(0);
+  if (is_depthwise(call, w.shape, dx.shape[0])) return lower_depthwise_input_gradient(call, lowering);
   const Geometry g = geometry(call, dx, dy, w.shape[1], w.shape[2]);
   const int64_t filter = g.taps() * g.group_channels();
   lower_taps(call, g, output_side(call, g), input_side(call, g), gradient_lines(g.axis[0]), gradient_lines(g.axis[1]),
@@ -348,6 +351,7 @@ void lower_conv2d_input_gradient(const Call& call, Lowering& lowering) {
 
 void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering) {
   const graph::ValueType &x = call.input(0), &dy = call.input(1);
+  if (is_depthwise(call, call.output(0).shape, x.shape[0])) return lower_depthwise_weight_gradient(call, lowering);
   const std::vector<int64_t>& kernel = call.node.attributes.integers("kernel");
   const Geometry g = geometry(call, x, dy, kernel[0], kernel[1]);
   const int64_t lanes = call.lanes(), group = compact_group(call, g);

@@ -29,6 +29,10 @@ void lower_max_pool2d_gradient(const Call& call, Lowering& lowering);
 void lower_avg_pool2d(const Call& call, Lowering& lowering);
 void lower_avg_pool2d_gradient(const Call& call, Lowering& lowering);
 
+// resize.cpp
+void lower_resize2d(const Call& call, Lowering& lowering);
+void lower_resize2d_gradient(const Call& call, Lowering& lowering);
+
 // plan.cpp
 void lower_load(const Call& call, Lowering& lowering);
 void lower_store(const Call& call, Lowering& lowering);
