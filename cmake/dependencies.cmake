@@ -38,6 +38,24 @@ if(BRISK_ONEDNN)
   endif()
 endif()
 
+# libjpeg-turbo and libpng, for folders of images. Other libjpegs lack jpeg_crop_scanline, which libjpeg-turbo brings.
+set(BRISK_HAVE_JPEG OFF)
+set(BRISK_HAVE_PNG OFF)
+find_package(JPEG QUIET)
+if(JPEG_FOUND)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_INCLUDES ${JPEG_INCLUDE_DIRS})
+  set(CMAKE_REQUIRED_LIBRARIES ${JPEG_LIBRARIES})
+  check_cxx_source_compiles("#include <cstdio>
+    #include <jpeglib.h>
+    int main() { return jpeg_crop_scanline == nullptr; }" BRISK_JPEG_CROPS)
+  unset(CMAKE_REQUIRED_INCLUDES)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  set(BRISK_HAVE_JPEG ${BRISK_JPEG_CROPS})
+endif()
+find_package(PNG QUIET)
+set(BRISK_HAVE_PNG ${PNG_FOUND})
+
 # Fast C++ CSV Parser: one header, seen by one source file.
 find_path(BRISK_CSV_INCLUDE libfccp/csv.h)
 mark_as_advanced(BRISK_CSV_INCLUDE)

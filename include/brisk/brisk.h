@@ -2,9 +2,12 @@
 #pragma once
 
 #include "brisk/augment.h"
+#include "brisk/callback.h"
 #include "brisk/data.h"
+#include "brisk/early_stop.h"
 #include "brisk/error.h"
 #include "brisk/feed.h"
+#include "brisk/images.h"
 #include "brisk/loader.h"
 #include "brisk/log.h"
 #include "brisk/loss.h"

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ class BRISK_EXPORT Feed {
   Feed(std::initializer_list<std::pair<std::string, ConstView>> entries) : entries_(entries) {}
   void add(std::string name, const ConstView& view) { entries_.emplace_back(std::move(name), view); }
   void clear() { entries_.clear(); }
+  /// Throws Error [data] that lists the names it has.
+  const ConstView& operator[](std::string_view name) const;
   const std::vector<std::pair<std::string, ConstView>>& entries() const { return entries_; }
 
  private:

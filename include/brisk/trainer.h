@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "brisk/callback.h"
 #include "brisk/data.h"
+#include "brisk/early_stop.h"
 #include "brisk/step.h"
 
 namespace brisk {
@@ -17,57 +19,50 @@ namespace brisk {
 struct FitOptions {
   bool drop_last = false;  ///< true: rows that do not fill a micro-batch at an epoch's end are left out
   Duration duration{};     ///< required: epochs, samples or updates; counts from the trainer's start
+  EarlyStop early_stop{};  ///< watches the validation set; not set: never
   Duration evaluate_every = Duration(1, Duration::Unit::epochs);  ///< not set: at the end only, where it always is
-  Duration log_every{};      ///< a running-loss line; not set: about ten lines an epoch
-  int prefetch = 2;          ///< micro-batches read ahead of the step
-  bool progress = true;      ///< a bar on a terminal, plain lines otherwise; false: neither
+  Duration log_every{};  ///< a running-loss line; not set: about ten lines an epoch
+  int prefetch = 2;      ///< micro-batches read ahead of the step
+  bool progress = true;  ///< lines to the program's logger (level info) when it has set one; else to stdout: a bar on
+                         ///< a terminal, plain lines otherwise; false: none of them
   std::string run_folder{};  ///< events.jsonl is appended here; empty: no event log
   uint64_t seed = 0;         ///< of the sample order
   bool shuffle = true;       ///< a new order each epoch, pure in (seed, epoch, index)
-  Duration time_limit{};     ///< a budget in seconds; ends the run, does not bend the schedule
+  /// SIGTERM, SIGINT and SIGUSR1 end the run after the update at hand, without a last evaluation: StopReason::signal.
+  /// The program's own handlers come back when fit() ends.
+  bool stop_on_signals = false;
+  std::string stop_when_file_exists{};  ///< looked for about once a second: StopReason::requested; empty: none
+  Duration time_limit{};                ///< a budget in seconds; ends the run, does not bend the schedule
   /// Threads that call Dataset::read ahead of the step; 0: the step's own thread. Not set: as many as this process has
   /// processors (at most 16) for a data set that makes its samples when they are read, none for an InMemoryDataset.
   /// Order, samples and results do not depend on it.
   Count workers{};
 };
 
-enum class StopReason : uint8_t { finished, diverged, time_limit };
+enum class StopReason : uint8_t { finished, diverged, early_stop, requested, signal, target_reached, time_limit };
 BRISK_EXPORT const char* name(StopReason reason);
-
-/// What evaluate() or the end of fit() found: exact means over all samples.
-struct EvaluationResult {
-  double loss = 0;
-  std::vector<NamedMean> metrics{};
-  int64_t samples = 0;
-  std::vector<NamedMean> terms{};
-  /// Throws Error [option] that lists the names it has. "loss" is one of them.
-  BRISK_EXPORT double metric(const std::string& name) const;
-};
 
 /// Why fit() ended.
 struct FitResult {
+  EvaluationReport best{};  ///< the best one of this run, see EvaluationReport::is_best; samples = 0: none was made
   Clock clock{};
   EvaluationResult evaluation{};  ///< the last one; samples = 0: none was made
   std::string machine{};          ///< "28 MB, cpu avx512, f32": plan bytes, where it ran, precision
-  std::string message{};          ///< of the error that ended it; empty: none did
+  std::string message{};          ///< what ended it, in words; empty: its duration or its time
   StopReason reason = StopReason::finished;
+  int signal = 0;      ///< the signal that ended it; 0: none did
   StepTotals train{};  ///< exact means of the last epoch, or of the part of it that was run
   /// "finished: 2 epochs, 30,000 updates in 9.8 s; validation loss 0.41, accuracy 0.853; 28 MB, cpu avx512, f32"
   BRISK_EXPORT std::string text() const;
-  /// 0; 1 after divergence.
-  int exit_code() const { return reason == StopReason::diverged ? 1 : 0; }
+  /// 0; 1 after divergence; 128 + the signal's number after a signal (143 after SIGTERM).
+  int exit_code() const { return signal > 0 ? 128 + signal : reason == StopReason::diverged ? 1 : 0; }
 };
 
-/// A running-loss report: also what a line in the event log holds.
-struct UpdateReport {
-  Clock clock{};
-  double gradient_norm = 0;
-  double learning_rate = 0;
-  double loss = 0;  ///< mean since the last report
-  std::vector<NamedMean> metrics{};
-  double samples_per_s = 0;
-  std::vector<NamedMean> terms{};
-};
+/// A metric over a whole data set, computed on the host: all rows of the output and of the target in the data set's
+/// order.
+using HostMetric = std::function<double(ConstView output, ConstView target)>;
+/// The same for several outputs or targets, by name.
+using HostMetricOfMany = std::function<double(const Feed& outputs, const Feed& targets)>;
 
 /// Where the time of the last fit() went. A data_wait_s near 0: the step is the brake, and more workers gain nothing.
 struct FitStatistics {
@@ -91,10 +86,17 @@ class BRISK_EXPORT Trainer {
   Trainer& operator=(Trainer&&) noexcept;
   ~Trainer();
 
-  /// Computed in the plan beside the loss, in training and evaluation. Before the first fit.
+  /// Computed in the plan beside the loss, in training and evaluation. Before the first fit() or evaluate().
   void add_metric(std::string name, MetricFunction metric);
-  /// Called in fit()'s thread after each running-loss line's worth of updates (FitOptions.log_every).
-  void on_report(std::function<void(const UpdateReport&)> callback);
+  /// Computed on the host once an evaluation, never in training. Takes the memory of all outputs and targets of the
+  /// data set. Before the first fit() or evaluate().
+  void add_host_metric(std::string name, HostMetric metric);
+  void add_host_metric(std::string name, HostMetricOfMany metric);
+  /// Calls back each time the clock passes a multiple of `every`; one that is given while fit() runs joins the next
+  /// one.
+  void on_update(UpdateCallback callback, UpdateCallbackOptions options = {});
+  /// Calls back after each evaluation of fit().
+  void on_evaluation(EvaluationCallback callback);
 
   /// Trains until the duration is reached; a second fit goes on with the same clock. The data set's fields must include
   /// the model's inputs; all others are targets. Throws Error [data] naming a missing field.

@@ -68,6 +68,11 @@ void set_log_level(LogLevel level) {
   s.level = static_cast<int>(level);
 }
 
+bool has_own_logger() {
+  const std::lock_guard lock(state().mutex);
+  return state().logger != nullptr;
+}
+
 bool log_enabled(LogLevel level) {
   return level != LogLevel::off && static_cast<int>(level) >= state().level.load(std::memory_order_relaxed);
 }

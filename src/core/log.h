@@ -9,6 +9,8 @@
 namespace brisk {
 
 bool log_enabled(LogLevel level);
+/// Whether the program has set a logger of its own.
+bool has_own_logger();
 void log_line(LogLevel level, std::string_view line);
 
 template <class... Parts>

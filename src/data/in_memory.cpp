@@ -6,7 +6,6 @@
 
 #include "brisk/data.h"
 #include "core/host_view.h"
-#include "core/philox.h"
 #include "core/text.h"
 #include "data/order.h"
 
@@ -153,21 +152,11 @@ InMemoryDataset InMemoryDataset::part(std::vector<int64_t> rows) const {
 }
 
 Split InMemoryDataset::split(SplitOptions options) const {
-  const int64_t count = size();
-  // Written so that NaN is refused as well.
-  const int64_t first =
-      options.first > 0 && options.first < 1 ? std::llround(options.first * static_cast<double>(count)) : 0;
-  if (first < 1 || first >= count) {
-    throw Error(ErrorCode::option, cat("SplitOptions.first = ", options.first),
-                cat("must be above 0 and below 1 and leave samples in both parts of the ", count, " there are"));
+  data::SplitRows parts = data::split_rows(options, size());
+  for (std::vector<int64_t>* const rows : {&parts.first, &parts.second}) {
+    for (int64_t& row : *rows) row = rows_ ? (*rows_)[static_cast<size_t>(row)] : row;
   }
-  const data::Order order(mix(options.seed, hash_name("split")), 0, count);
-  std::vector<int64_t> shuffled(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = order[i];
-    shuffled[static_cast<size_t>(i)] = rows_ ? (*rows_)[static_cast<size_t>(index)] : index;
-  }
-  return {part({shuffled.begin(), shuffled.begin() + first}), part({shuffled.begin() + first, shuffled.end()})};
+  return {part(std::move(parts.first)), part(std::move(parts.second))};
 }
 
 void InMemoryDataset::check_finite() const {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/philox.h"
+#include "core/text.h"
 
 namespace brisk::data {
 namespace {
@@ -43,6 +44,20 @@ int64_t Order::operator[](int64_t i) const {
   uint64_t x = permute(static_cast<uint64_t>(i));
   while (x >= size_) x = permute(x);
   return static_cast<int64_t>(x);
+}
+
+SplitRows split_rows(const SplitOptions& options, int64_t count) {
+  // Written so that NaN is refused as well.
+  const int64_t first =
+      options.first > 0 && options.first < 1 ? std::llround(options.first * static_cast<double>(count)) : 0;
+  if (first < 1 || first >= count) {
+    throw Error(ErrorCode::option, cat("SplitOptions.first = ", options.first),
+                cat("must be above 0 and below 1 and leave samples in both parts of the ", count, " there are"));
+  }
+  const Order order(mix(options.seed, hash_name("split")), 0, count);
+  SplitRows out;
+  for (int64_t i = 0; i < count; ++i) (i < first ? out.first : out.second).push_back(order[i]);
+  return out;
 }
 
 }  // namespace brisk::data

@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
+
+#include "brisk/data.h"
 
 namespace brisk::data {
 
@@ -26,5 +29,12 @@ class Order {
   uint64_t b_;
   std::array<uint64_t, kRounds> keys_;
 };
+
+/// Which of 0 .. count - 1 go to which part. Throws Error [option] when one would be empty.
+struct SplitRows {
+  std::vector<int64_t> first;
+  std::vector<int64_t> second;
+};
+SplitRows split_rows(const SplitOptions& options, int64_t count);
 
 }  // namespace brisk::data

@@ -25,6 +25,8 @@ class Step::Impl {
   ~Impl();
 
   void add_metric(const std::string& name, const MetricFunction& metric);
+  /// From now on each evaluation gives the model's outputs. Before the first plan or run.
+  std::vector<Field> keep_outputs();
   /// Says what the next run, evaluate or count reads; throws Error [data] for wrong names, shapes or dtypes.
   void feed(const Feed& feed);
   void feed(const ConstView& input, const ConstView& target);
@@ -33,7 +35,8 @@ class Step::Impl {
   void close_window();
   void flush();
   void expect(const std::vector<std::pair<std::string, double>>& counts);
-  void evaluate();
+  /// outputs: where the model's outputs go, row-major, when keep_outputs() asked for them.
+  void evaluate(void* const* outputs = nullptr);
   /// Sums over the feed of each counted term's row weights (labels are looked at, nothing is trained).
   std::vector<std::pair<std::string, double>> count();
   StepTotals read();
@@ -115,7 +118,7 @@ class Step::Impl {
   void write_seeds(PlanEntry& entry);
   void write_update_scalars(PlanEntry& entry);
   void check_counts();
-  backend::Fault launch(PlanEntry& entry, backend::StepList list, bool accumulates);
+  backend::Fault launch(PlanEntry& entry, backend::StepList list, bool accumulates, void* const* outputs = nullptr);
   void take_totals(Sums& sums, bool training);
   void finish_update(PlanEntry& entry, const backend::Fault& fault);
   void drop_window();
@@ -129,6 +132,7 @@ class Step::Impl {
   Vars outputs_, targets_;                                 // until sealed
   std::vector<Mean::Term> traced_terms_, traced_metrics_;  // until sealed
   std::vector<std::string> metric_names_;
+  bool keeps_outputs_ = false;
   std::vector<Field> fields_;
   std::vector<Model*> update_;
   std::vector<std::shared_ptr<ModelState>> update_states_;

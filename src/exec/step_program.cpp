@@ -149,6 +149,19 @@ void Step::Impl::add_metric(const std::string& name, const MetricFunction& metri
   metric_names_.push_back(name);
 }
 
+std::vector<Field> Step::Impl::keep_outputs() {
+  keeps_outputs_ = true;
+  std::vector<Field> out;
+  for (const auto& [name, value] : outputs_.entries()) {
+    const graph::ValueType& type = Access::type(value);
+    if (type.rows != 1)
+      throw Error(ErrorCode::state, cat("output \"", name, "\""),
+                  cat("is ", type, "; what the host sees of a data set has one row a sample"));
+    out.push_back({name, type.shape, type.dtype});
+  }
+  return out;
+}
+
 void Step::Impl::seal() {
   if (!tracer_) {
     check_freeze();
@@ -160,9 +173,14 @@ void Step::Impl::seal() {
       roots.push_back(Access::value(term.per_row, *tracer_));
       if (!Access::empty(term.row_weight)) roots.push_back(Access::value(term.row_weight, *tracer_));
     }
+  const size_t first_output = roots.size();
+  if (keeps_outputs_)
+    for (const auto& [name, value] : outputs_.entries()) roots.push_back(Access::value(value, *tracer_));
   tracer_->finish(roots);
   program_ = std::move(tracer_->graph);
   models_ = tracer_->models;
+  for (size_t i = first_output; i < roots.size(); ++i)
+    program_.outputs.push_back({outputs_.entries()[i - first_output].first, roots[i]});
   size_t root = 0;
   const auto make = [&](const Mean::Term& traced, const std::string& name) {
     graph::Term term;

@@ -263,10 +263,11 @@ void Step::Impl::drop_window() {
 
 // ---- runs
 
-Fault Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates) {
+Fault Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, void* const* outputs) {
   std::fill(totals_.begin(), totals_.end(), 0.0);
   backend::RunArguments arguments;
   arguments.inputs = input_pointers_.data();
+  arguments.outputs = outputs;
   arguments.accumulate = accumulates;
   arguments.attempt = attempts_;
   arguments.first_sample = window_.samples;
@@ -370,13 +371,13 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
               node.where);
 }
 
-void Step::Impl::evaluate() {
+void Step::Impl::evaluate(void* const* outputs) {
   const int64_t rows = rows_of_feed();
   prepare();
   check_freeze();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
-  const Fault fault = launch(entry, StepList::micro_batch, false);
+  const Fault fault = launch(entry, StepList::micro_batch, false, outputs);
   if (fault.kind != Fault::Kind::none) raise(entry, fault);
   take_totals(evaluation_, false);
   evaluation_.samples += rows;

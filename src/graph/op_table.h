@@ -87,6 +87,7 @@ struct OpInfo {
   std::vector<ValueType> (*infer)(const InferContext&) = nullptr;
   void (*derive)(Derivation&) = nullptr;  ///< null: gradients stop here
   Reads backward_reads = Reads::nothing;  ///< of one node: graph::backward_reads
+  int constant_inputs = 0;                ///< so many, the first ones, get no gradient (a condition)
   bool elementwise = false;               ///< output element i depends on input elements i only (or broadcast ones)
   bool random = false;                    ///< draws from the counter RNG
   bool training_only = false;             ///< must not be left in an evaluation graph
@@ -120,6 +121,8 @@ std::vector<ValueType> custom_input_types(const Attributes& gradient, int64_t ro
 double flops(const Graph& graph, const Node& node);
 
 /// Families, one a file in ops/.
+std::span<const OpInfo> activation_ops();
+std::span<const OpInfo> compare_ops();
 std::span<const OpInfo> conv_ops();
 std::span<const OpInfo> custom_ops();
 std::span<const OpInfo> elementwise_ops();

@@ -46,7 +46,8 @@ class Differentiator {
     }
     for (const ValueId id : graph_.wanted_gradients) needed_[static_cast<size_t>(id)] = true;
     for (const Node& node : graph_.nodes) {
-      const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return needed(id); });
+      const bool any = std::any_of(node.inputs.begin() + node.op->constant_inputs, node.inputs.end(),
+                                   [&](ValueId id) { return needed(id); });
       if (any && node.op->derive)
         for (const ValueId id : node.outputs)
           if (graph_.type(id).dtype == DType::f32) needed_[static_cast<size_t>(id)] = true;
@@ -88,7 +89,7 @@ class Differentiator {
     if (!any) return;
     graph::Derivation derivation(graph_, index, output_gradients);
     bool wanted = false;
-    for (size_t i = 0; i < node.inputs.size(); ++i)
+    for (auto i = static_cast<size_t>(node.op->constant_inputs); i < node.inputs.size(); ++i)
       if (needed(node.inputs[i])) {
         derivation.want(static_cast<int>(i));
         wanted = true;
@@ -190,7 +191,8 @@ std::set<int32_t> differentiated_parameters(const Graph& graph) {
   for (const Term& term : graph.objective) reached[static_cast<size_t>(term.per_row)] = true;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
     if (node->stage == Stage::forward && node->op->derive && reached[static_cast<size_t>(node->outputs[0])])
-      for (const ValueId id : node->inputs) reached[static_cast<size_t>(id)] = true;
+      for (auto i = static_cast<size_t>(node->op->constant_inputs); i < node->inputs.size(); ++i)
+        reached[static_cast<size_t>(node->inputs[i])] = true;
   std::set<int32_t> slots;
   for (size_t i = 0; i < reached.size(); ++i) {
     const graph::Value& value = graph.values[i];

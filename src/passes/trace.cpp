@@ -45,12 +45,13 @@ void add_totals(Graph& graph, std::vector<Term>& terms, bool counts_only) {
 Graph trace(Graph graph, const PlanRequest& request) {
   graph.phase = request.phase;
   rewrite_for_evaluation(graph);
-  const bool predicts = graph.phase == Phase::predict;
   std::vector<graph::NamedValue> outputs = std::move(graph.outputs);
   graph.outputs.clear();
-  if (predicts) {
+  if (graph.phase == Phase::predict) {
     graph.objective.clear();
     graph.metrics.clear();
+  }
+  if (graph.phase == Phase::predict || graph.phase == Phase::evaluate) {
     for (const graph::NamedValue& output : outputs) {
       const auto slot = static_cast<int64_t>(graph.outputs.size());
       graph.outputs.push_back({output.name, kNoValue});

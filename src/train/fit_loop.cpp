@@ -1,9 +1,12 @@
 // The loop. The position in the data is the source of epochs and samples, the step's clock that of updates.
 #include "train/fit_loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/log.h"
 #include "core/machine.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr int kReportsPerEpoch = 10;
 constexpr int kMaximumPrefetch = 1 << 16;
+constexpr double kSecondsBetweenLooks = 1;
 constexpr int64_t kMaximumWorkers = 1024;
 constexpr int kMostAutomaticWorkers = 16;
 
@@ -29,11 +33,12 @@ void check_period(const std::string& field, const Duration& duration) {
   }
 }
 
-FitOptions checked(const FitOptions& options) {
+FitOptions checked(const FitOptions& options, bool has_validation) {
   check_duration("FitOptions.duration", options.duration, false);
   check_period("FitOptions.evaluate_every", options.evaluate_every);
   check_period("FitOptions.log_every", options.log_every);
   if (options.time_limit.set()) check_duration("FitOptions.time_limit", options.time_limit, true);
+  check_early_stop(options.early_stop, has_validation);
   if (options.prefetch < 0 || options.prefetch > kMaximumPrefetch) {
     throw Error(ErrorCode::option, cat("FitOptions.prefetch = ", options.prefetch),
                 cat("must be 0 to ", kMaximumPrefetch));
@@ -101,22 +106,27 @@ data::BatcherOptions reading_options(const Dataset& dataset, const Count& worker
   return out;
 }
 
-StepTotals evaluate_all(Step& step, BoundData& data, const Count& workers) {
+EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics, const Count& workers) {
   RowNames names(step, *data.dataset);
   step.read_evaluation();
+  GatheredRows gathered(host_metrics, data.dataset->size());
   data::BatcherOptions options = reading_options(*data.dataset, workers);
   options.batch = step.batch();
   data::Batcher batcher(*data.dataset, options);
   while (const Batch* batch = batcher.next()) {
     names.look_at(batch);
-    step.evaluate(data.binding.feed(*batch));
+    const Feed& feed = data.binding.feed(*batch);
+    train::evaluate(step, feed, gathered.slots());
+    gathered.add_targets(feed, batch->size());
   }
-  return step.read_evaluation();
+  EvaluationResult out = evaluation_of(step.read_evaluation());
+  for (NamedMean& value : gathered.values()) out.metrics.push_back(std::move(value));
+  return out;
 }
 
 FitLoop::FitLoop(Parts parts, const FitOptions& options)
     : parts_(std::move(parts)),
-      options_(checked(options)),
+      options_(checked(options, parts_.validation != nullptr)),
       shape_(shape_of(*parts_.step, *parts_.train->dataset, options_)),
       start_(start_of(*parts_.state, shape_)),
       horizon_(horizon(options_.duration, shape_, start_)),
@@ -124,13 +134,16 @@ FitLoop::FitLoop(Parts parts, const FitOptions& options)
       evaluate_trigger_(options_.evaluate_every, parts_.state->clock),
       log_trigger_(log_period(options_, shape_), parts_.state->clock),
       events_(options_.run_folder),
-      progress_(options_.progress, options_.log_every.set()) {
+      progress_(options_.progress, options_.log_every.set()),
+      best_(options_.early_stop),
+      control_(parts_.validation != nullptr),
+      signals_(options_.stop_on_signals) {
   parts_.state->position = start_.position;
   parts_.state->data_samples = shape_.samples;
   parts_.state->statistics = {};
+  for (auto& [call, listens] : parts_.callbacks.update)
+    listeners_.push_back({std::move(call), Trigger(listens.every, parts_.state->clock), {}});
 }
-
-double FitLoop::elapsed() const { return watch_.seconds(); }
 
 void FitLoop::update_clock() {
   Clock& clock = parts_.state->clock;
@@ -158,15 +171,17 @@ FitResult FitLoop::run() {
     train();
     close_window();
     read();
-    if (report_totals_.samples > 0) report();
+    if (report_.totals.samples > 0) report();
     const bool evaluated = evaluated_updates_ == parts_.state->clock.updates;
-    if (parts_.validation != nullptr && !evaluated) evaluate();
+    if (parts_.validation != nullptr && !evaluated && result_.reason != StopReason::signal) evaluate();
+    if (result_.reason == StopReason::finished) asked_to_end();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::numeric || calling_back_) throw;
+    if (error.code() != ErrorCode::numeric || !stepping_) throw;
+    stepping_ = false;
     result_.reason = StopReason::diverged;
     result_.message = error.what();
     read();
-    if (report_totals_.samples > 0) report();
+    if (report_.totals.samples > 0) report();
   }
   finish();
   return std::move(result_);
@@ -178,6 +193,11 @@ void FitLoop::begin() {
   check_rows(*parts_.step, shape_.rows(0));
   check_rows(*parts_.step, shape_.rows(shape_.micro_batches() - 1));
   parts_.step->read();
+  if (options_.early_stop.monitor.set()) {  // an unknown name is refused before anything is trained
+    EvaluationResult known = evaluation_of(parts_.step->read_evaluation());
+    for (const auto& [name, metric] : parts_.host_metrics->functions) known.metrics.push_back({name});
+    known.metric(options_.early_stop.monitor.name());
+  }
   result_.machine = parts_.facts.machine;
   parts_.facts.duration = options_.duration.text();
   parts_.facts.train_samples = shape_.samples;
@@ -202,17 +222,48 @@ void FitLoop::train() {
   parts_.state->statistics.workers = batcher.reads_ahead() ? reading.workers : 0;
   RowNames names(*parts_.step, *parts_.train->dataset);
   batcher.seek({position.epoch, shape_.rows_before(position.micro)});
-  const double limit = options_.time_limit.set() ? options_.time_limit.count() : 0;
   while (position < horizon_.end) {
     if (window_micro_batches_ == 0 && shape_.accumulate > 1) announce_window(batcher, names);
     micro_batch(batcher, names);
     if (window_micro_batches_ != 0) continue;
     after_update();
-    if (limit > 0 && elapsed() >= limit && position < horizon_.end) {
-      result_.reason = StopReason::time_limit;
-      return;
+    if (ends_early()) return;
+  }
+}
+
+/// Whether the program or the evaluations have ended the run; the reason is kept.
+bool FitLoop::asked_to_end() {
+  if (control_.stopped()) {
+    result_.reason = StopReason::requested;
+    result_.message = control_.message();
+  } else if (best_.reason() != StopReason::finished) {
+    result_.reason = best_.reason();
+    result_.message = best_.text();
+  }
+  return result_.reason != StopReason::finished;
+}
+
+/// Whether anything but the duration has ended the run; the reason is kept.
+bool FitLoop::ends_early() {
+  if (asked_to_end()) return true;
+  const double now = elapsed();
+  if (signals_.received() != 0) {
+    result_.reason = StopReason::signal;
+    result_.signal = signals_.received();
+    result_.message = signal_name(result_.signal);
+    return true;
+  }
+  if (!options_.stop_when_file_exists.empty() && now >= next_file_look_) {
+    next_file_look_ = now + kSecondsBetweenLooks;
+    if (::access(options_.stop_when_file_exists.c_str(), F_OK) == 0) {
+      result_.reason = StopReason::requested;
+      result_.message = cat(options_.stop_when_file_exists, " exists");
+      return true;
     }
   }
+  const bool over_time = options_.time_limit.set() && now >= options_.time_limit.count();
+  if (over_time && parts_.state->position < horizon_.end) result_.reason = StopReason::time_limit;
+  return over_time;
 }
 
 /// Tells the step how many samples and counted rows the next window has, so that its gradient is divided by them.
@@ -243,7 +294,10 @@ void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   const Batch* batch = batcher.next();
   parts_.state->statistics.data_wait_s = batcher.wait_seconds();
   names.look_at(batch);
-  parts_.step->run(parts_.train->binding.feed(*batch));
+  const Feed& feed = parts_.train->binding.feed(*batch);
+  stepping_ = true;
+  parts_.step->run(feed);
+  stepping_ = false;
   TrainerState& state = *parts_.state;
   state.clock.samples += batch->size();
   ++state.position.micro;
@@ -264,63 +318,90 @@ void FitLoop::end_epoch(data::Batcher& batcher) {
 }
 
 void FitLoop::close_window() {
+  stepping_ = true;
   parts_.step->flush();
+  stepping_ = false;
   window_micro_batches_ = 0;
   update_clock();
 }
 
 void FitLoop::after_update() {
+  const Clock& clock = parts_.state->clock;
   const bool ends = !(parts_.state->position < horizon_.end);
-  if (log_trigger_.due(parts_.state->clock) || ends) report();
-  if (evaluate_trigger_.due(parts_.state->clock) && parts_.validation != nullptr) evaluate();
+  if (log_trigger_.due(clock) || ends) report();
+  for (Listener& listener : listeners_) {
+    if (!listener.trigger.due(clock)) continue;
+    read();
+    const UpdateReport report = take(listener.interval);
+    const double before = elapsed();
+    listener.call(report, control_);
+    paused_seconds_ += elapsed() - before;
+  }
+  const bool due = evaluate_trigger_.due(clock);
+  if (parts_.validation != nullptr && (control_.take_evaluation() || due)) evaluate();
 }
 
 void FitLoop::read() {
   const StepTotals part = parts_.step->read();
   if (part.samples == 0) return;
   add_totals(epoch_totals_, part, *parts_.factors);
-  add_totals(report_totals_, part, *parts_.factors);
+  add_totals(report_.totals, part, *parts_.factors);
+  for (Listener& listener : listeners_) add_totals(listener.interval.totals, part, *parts_.factors);
+}
+
+/// What the interval holds; it begins anew.
+UpdateReport FitLoop::take(Interval& interval) {
+  StepTotals totals = std::exchange(interval.totals, {});
+  const double now = training_seconds(), seconds = now - std::exchange(interval.begin_s, now);
+  UpdateReport out;
+  out.clock = parts_.state->clock;
+  out.gradient_norm = totals.gradient_norm;
+  out.learning_rate = totals.learning_rate;
+  out.loss = totals.loss;
+  out.metrics = std::move(totals.metrics);
+  out.samples = totals.samples;
+  out.samples_per_s = seconds > 0 ? static_cast<double>(totals.samples) / seconds : 0;
+  out.terms = std::move(totals.terms);
+  return out;
 }
 
 void FitLoop::report() {
   read();
-  const double seconds = elapsed() - report_seconds_ - paused_seconds_;
-  samples_per_s_ = seconds > 0 ? static_cast<double>(report_totals_.samples) / seconds : 0;
-  UpdateReport out;
-  out.clock = parts_.state->clock;
-  out.gradient_norm = report_totals_.gradient_norm;
-  out.learning_rate = report_totals_.learning_rate;
-  out.loss = report_totals_.loss;
-  out.metrics = report_totals_.metrics;
-  out.samples_per_s = samples_per_s_;
-  out.terms = report_totals_.terms;
-  values_ = values_text(out.loss, out.terms, out.metrics);
-  report_totals_ = {};
-  report_seconds_ = elapsed();
-  paused_seconds_ = 0;
-  events_.train(out);
-  progress_.report(progress_state(), out.learning_rate);
-  if (!*parts_.callback) return;
-  calling_back_ = true;
-  (*parts_.callback)(out);
-  calling_back_ = false;
+  const UpdateReport report = take(report_);
+  samples_per_s_ = report.samples_per_s;
+  values_ = values_text(report.loss, report.terms, report.metrics);
+  events_.train(report);
+  progress_.report(progress_state(), report.learning_rate);
 }
 
 void FitLoop::evaluate() {
   const double before = elapsed();
-  result_.evaluation = evaluation_of(evaluate_all(*parts_.step, *parts_.validation, options_.workers));
+  EvaluationReport found{evaluate_all(*parts_.step, *parts_.validation, *parts_.host_metrics, options_.workers)};
   evaluated_updates_ = parts_.state->clock.updates;
-  paused_seconds_ += elapsed() - before;
   parts_.state->statistics.evaluation_s += elapsed() - before;
   update_clock();
-  const EvaluationResult& found = result_.evaluation;
-  events_.evaluation(parts_.state->clock, found);
+  found.clock = parts_.state->clock;
+  found.is_best = best_.take(found.metric(best_.monitor().name()));
+  if (found.is_best) keep_best(found);
+  result_.evaluation = found;
+  events_.evaluation(found.clock, found);
   const std::string values = values_text(found.loss, found.terms, found.metrics);
-  progress_.line(cat("validation after ", epochs_text(parts_.state->clock.epochs), ", ",
-                     grouped(parts_.state->clock.updates), " updates: ", values));
+  progress_.line(cat("validation after ", epochs_text(found.clock.epochs), ", ", grouped(found.clock.updates),
+                     " updates: ", values));
+  for (const EvaluationCallback& call : parts_.callbacks.evaluation) call(found, control_);
+  paused_seconds_ += elapsed() - before;
+}
+
+void FitLoop::keep_best(const EvaluationReport& report) {
+  result_.best = report;
+  if (!options_.early_stop.restore_best) return;
+  best_parameters_.clear();
+  for (const Parameter& parameter : parts_.model->parameters())
+    best_parameters_.emplace_back(parameter.name, parts_.model->parameter(parameter.name));
 }
 
 void FitLoop::finish() {
+  for (const auto& [name, value] : best_parameters_) parts_.model->set_parameter(name, value);
   update_clock();
   if (epoch_totals_.samples > 0) result_.train = epoch_totals_;
   result_.clock = parts_.state->clock;

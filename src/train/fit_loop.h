@@ -8,10 +8,13 @@
 #include "brisk/trainer.h"
 #include "data/batcher.h"
 #include "train/binding.h"
+#include "train/early_stop.h"
 #include "train/epoch_plan.h"
 #include "train/event_log.h"
+#include "train/host_metrics.h"
 #include "train/progress.h"
 #include "train/step_access.h"
+#include "train/stop_signals.h"
 #include "train/totals.h"
 
 namespace brisk::train {
@@ -58,12 +61,17 @@ class RowNames {
 /// How a data set is read when a program asks for so many workers.
 data::BatcherOptions reading_options(const Dataset& dataset, const Count& workers);
 
-/// Exact means over all samples of a data set.
-StepTotals evaluate_all(Step& step, BoundData& data, const Count& workers);
+/// Exact means over all samples of a data set, and the host's metrics of them.
+EvaluationResult evaluate_all(Step& step, BoundData& data, const HostMetrics& host_metrics, const Count& workers);
+
+/// What the program wants to be told.
+struct Callbacks {
+  std::vector<EvaluationCallback> evaluation;
+  std::vector<std::pair<UpdateCallback, UpdateCallbackOptions>> update;
+};
 
 class FitLoop {
  public:
-  using Callback = std::function<void(const UpdateReport&)>;
   /// What a run works with; all of it outlives the loop.
   struct Parts {
     Step* step = nullptr;
@@ -71,7 +79,9 @@ class FitLoop {
     BoundData* train = nullptr;
     BoundData* validation = nullptr;  ///< null: none
     const Factors* factors = nullptr;
-    const Callback* callback = nullptr;
+    const HostMetrics* host_metrics = nullptr;
+    Model* model = nullptr;
+    Callbacks callbacks{};
     RunFacts facts{};
   };
   /// Checks the options against the data.
@@ -79,19 +89,34 @@ class FitLoop {
   FitResult run();
 
  private:
+  /// Training since a report.
+  struct Interval {
+    double begin_s = 0;  // in training_seconds()
+    StepTotals totals;
+  };
+  struct Listener {
+    UpdateCallback call;
+    Trigger trigger;
+    Interval interval;
+  };
   void begin();
   void train();
+  bool ends_early();
+  bool asked_to_end();
   void announce_window(data::Batcher& batcher, RowNames& names);
   void micro_batch(data::Batcher& batcher, RowNames& names);
   void end_epoch(data::Batcher& batcher);
   void after_update();
   void read();
+  UpdateReport take(Interval& interval);
   void report();
   void evaluate();
+  void keep_best(const EvaluationReport& report);
   void close_window();
   void finish();
   void update_clock();
-  double elapsed() const;
+  double elapsed() const { return watch_.seconds(); }
+  double training_seconds() const { return elapsed() - paused_seconds_; }
   ProgressState progress_state() const;
 
   Parts parts_;
@@ -106,17 +131,22 @@ class FitLoop {
   EventLog events_;
   Progress progress_;
   FitResult result_;
-  StepTotals epoch_totals_;   // of the current epoch
-  StepTotals report_totals_;  // since the last report
-  std::string values_;        // of the last report, for the bar
+  BestSoFar best_;
+  std::vector<std::pair<std::string, Tensor>> best_parameters_;
+  Control control_;
+  const StopSignals signals_;
+  std::vector<Listener> listeners_;
+  StepTotals epoch_totals_;  // of the current epoch
+  Interval report_;          // of the line, the event and the bar
+  std::string values_;       // of the last report, for the bar
   double samples_per_s_ = 0;
-  double report_seconds_ = 0;  // when the last report was made
-  double paused_seconds_ = 0;  // spent in evaluation since the last report
+  double paused_seconds_ = 0;  // spent in evaluation and callbacks
+  double next_file_look_ = 0;  // in elapsed()
   int64_t done_micro_batches_ = 0;
   int64_t window_micro_batches_ = 0;  // of the open window
   int64_t evaluated_updates_ = -1;
-  bool calling_back_ = false;  // what the program's callback throws is no divergence of this run
-  bool counts_terms_ = true;   // until the step says that no term has a count of its own
+  bool stepping_ = false;     // what throws while it is false is no divergence of this run
+  bool counts_terms_ = true;  // until the step says that no term has a count of its own
 };
 
 }  // namespace brisk::train

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/log.h"
 #include "core/text.h"
 
 namespace brisk::train {
@@ -70,7 +71,8 @@ std::string report_text(const ProgressState& state, double learning_rate) {
 
 Progress::Progress(bool enabled, bool lines_beside_bar, std::FILE* out)
     : lines_beside_bar_(lines_beside_bar), out_(out) {
-  if (enabled) mode_ = ::isatty(::fileno(out)) ? Mode::bar : Mode::lines;
+  if (!enabled) return;
+  mode_ = has_own_logger() ? Mode::logger : ::isatty(::fileno(out)) ? Mode::bar : Mode::lines;
 }
 
 Progress::~Progress() { clear(); }
@@ -91,11 +93,16 @@ void Progress::tick(const ProgressState& state) {
 }
 
 void Progress::report(const ProgressState& state, double learning_rate) {
-  if (mode_ == Mode::lines || (mode_ == Mode::bar && lines_beside_bar_)) line(report_text(state, learning_rate));
+  if (mode_ == Mode::none || (mode_ == Mode::bar && !lines_beside_bar_)) return;
+  line(report_text(state, learning_rate));
 }
 
 void Progress::line(const std::string& text) {
   if (mode_ == Mode::none) return;
+  if (mode_ == Mode::logger) {
+    log_info(text);
+    return;
+  }
   clear();
   std::fputs((text + "\n").c_str(), out_);
   std::fflush(out_);

@@ -1,4 +1,5 @@
-// What fit() shows while it runs: a bar that is redrawn on a terminal, plain lines elsewhere, or nothing.
+// What fit() shows while it runs: lines to the program's logger, a bar that is redrawn on a terminal, plain lines
+// elsewhere, or nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ std::string time_text(double seconds);
 
 class Progress {
  public:
-  enum class Mode : uint8_t { none, lines, bar };
-  /// Chooses the mode: none unless `enabled`, a bar when `out` is a terminal.
+  enum class Mode : uint8_t { none, lines, bar, logger };
+  /// Chooses the mode: none unless `enabled`; the program's logger when it has one, level info; a bar when `out` is a
+  /// terminal; else lines there.
   Progress(bool enabled, bool lines_beside_bar, std::FILE* out = stdout);
   /// Ends the bar's line.
   ~Progress();

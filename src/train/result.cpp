@@ -1,4 +1,6 @@
 // What fit() and evaluate() return.
+#include <utility>
+
 #include "brisk/trainer.h"
 #include "core/text.h"
 #include "train/totals.h"
@@ -11,10 +13,30 @@ const char* name(StopReason reason) {
       return "finished";
     case StopReason::diverged:
       return "diverged";
+    case StopReason::early_stop:
+      return "early_stop";
+    case StopReason::requested:
+      return "requested";
+    case StopReason::signal:
+      return "signal";
+    case StopReason::target_reached:
+      return "target_reached";
     case StopReason::time_limit:
       return "time_limit";
   }
   return "unknown";
+}
+
+void Control::stop(std::string message) {
+  if (std::exchange(stopped_, true)) return;
+  message_ = std::move(message);
+}
+
+void Control::evaluate() {
+  if (!has_validation_)
+    throw Error(ErrorCode::state, "Control::evaluate",
+                "this fit() has no validation data set; give one: fit(train, validation, options)");
+  evaluates_ = true;
 }
 
 double EvaluationResult::metric(const std::string& name) const {
@@ -23,6 +45,10 @@ double EvaluationResult::metric(const std::string& name) const {
   for (const NamedMean& metric : metrics) {
     if (metric.name == name) return metric.value();
     names.push_back(metric.name);
+  }
+  for (const NamedMean& term : terms) {
+    names.push_back("loss." + term.name);
+    if (names.back() == name) return term.value();
   }
   std::string list;
   for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;

@@ -20,6 +20,13 @@ std::vector<std::pair<std::string, double>> count_targets(Step& step, const Feed
 
 void check_rows(Step& step, int64_t rows) { step.impl().check_batch(rows); }
 
+std::vector<Field> keep_outputs(Step& step) { return step.impl().keep_outputs(); }
+
+void evaluate(Step& step, const Feed& feed, const std::vector<void*>& outputs) {
+  step.impl().feed(feed);
+  step.impl().evaluate(outputs.data());
+}
+
 DescribeRow describe_rows(Step& step, DescribeRow describe) {
   return std::exchange(step.impl().describe_row, std::move(describe));
 }

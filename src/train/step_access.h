@@ -20,6 +20,11 @@ std::vector<std::pair<std::string, double>> count_targets(Step& step, const Feed
 /// Throws Error [data] naming the layer when a training micro-batch of so many rows cannot be normalised.
 void check_rows(Step& step, int64_t rows);
 
+/// Has each evaluation give the model's outputs, which it returns; before the step's first plan.
+std::vector<Field> keep_outputs(Step& step);
+/// One evaluation that writes the outputs that keep_outputs() returned, row-major.
+void evaluate(Step& step, const Feed& feed, const std::vector<void*>& outputs);
+
 /// Says how messages name a row of the next feeds (null: by its number); returns what did so before.
 using DescribeRow = std::function<std::string(int64_t row)>;
 DescribeRow describe_rows(Step& step, DescribeRow describe);

@@ -1,6 +1,8 @@
 // Trainer: a model, a loss and an optimizer made into a step, and the loop around it.
 #include "brisk/trainer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "core/text.h"
@@ -18,15 +20,32 @@ class Trainer::Impl {
   }
 
   void add_metric(std::string name, MetricFunction metric) {
-    if (step_) {
-      step_->add_metric(std::move(name), std::move(metric));
-    } else {
-      metrics_.emplace_back(std::move(name), std::move(metric));
-    }
+    check_new_metric(name);
+    metrics_.emplace_back(std::move(name), std::move(metric));
+    recompile(metrics_);
   }
-  void on_report(std::function<void(const UpdateReport&)> callback) { callback_ = std::move(callback); }
+  void add_host_metric(std::string name, HostMetricOfMany metric) {
+    check_new_metric(name);
+    if (!metric) throw Error(ErrorCode::option, cat("metric \"", name, "\""), "the function is empty");
+    host_metrics_.functions.emplace_back(std::move(name), std::move(metric));
+    recompile(host_metrics_.functions);
+  }
+  void on_update(UpdateCallback callback, UpdateCallbackOptions options) {
+    if (!callback) throw Error(ErrorCode::option, "Trainer::on_update", "the function is empty");
+    if (!(options.every.count() > 0 && std::isfinite(options.every.count())))
+      throw Error(ErrorCode::option, cat("UpdateCallbackOptions.every = ", options.every),
+                  "must be a finite length of more than 0, for example 100_updates");
+    callbacks_.update.emplace_back(std::move(callback), options);
+  }
+  void on_evaluation(EvaluationCallback callback) {
+    if (!callback) throw Error(ErrorCode::option, "Trainer::on_evaluation", "the function is empty");
+    callbacks_.evaluation.push_back(std::move(callback));
+  }
 
   FitResult fit(const Dataset& data, const Dataset* validation, const FitOptions& options) {
+    if (fitting_)
+      throw Error(ErrorCode::state, "Trainer::fit", "is running already; a callback may stop() it, and fit() after it");
+    const Fitting fitting(fitting_);
     prepare(data);
     train::BoundData train = bound(data);
     std::optional<train::BoundData> held_out;
@@ -38,7 +57,9 @@ class Trainer::Impl {
     parts.train = &train;
     parts.validation = held_out ? &*held_out : nullptr;
     parts.factors = &traced_->factors;
-    parts.callback = &callback_;
+    parts.host_metrics = &host_metrics_;
+    parts.model = &model_;
+    parts.callbacks = callbacks_;
     parts.facts = facts();
     return train::FitLoop(std::move(parts), options).run();
   }
@@ -46,7 +67,7 @@ class Trainer::Impl {
   EvaluationResult evaluate(const Dataset& data) {
     prepare(data);
     train::BoundData bound_data = bound(data);
-    return train::evaluation_of(train::evaluate_all(*step_, bound_data, {}));
+    return train::evaluate_all(*step_, bound_data, host_metrics_, {});
   }
 
   std::string summary() const {
@@ -56,6 +77,12 @@ class Trainer::Impl {
   FitStatistics statistics() const { return state_.statistics; }
 
  private:
+  struct Fitting {
+    explicit Fitting(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Fitting() { flag_ = false; }
+    bool& flag_;
+  };
+
   /// data: where targets come from when the loss does not tell them, and who is named in errors; may be null.
   void compile(const Dataset* data) {
     StepOptions options = options_;
@@ -71,12 +98,36 @@ class Trainer::Impl {
     for (const auto& [name, metric] : metrics_) {
       step.add_metric(name, train::observed(metric, std::make_shared<train::TracedLoss>(), data_name, fields));
     }
-    metrics_.clear();
+    if (!host_metrics_.functions.empty()) host_metrics_.outputs = train::keep_outputs(step);
+    host_metrics_.targets = traced_->targets;
     step_.emplace(std::move(step));
+  }
+
+  void check_new_metric(const std::string& name) const {
+    const auto same = [&name](const auto& known) { return known.first == name; };
+    const auto& host = host_metrics_.functions;
+    if (name.empty() || name == "loss" || name.rfind("loss.", 0) == 0 ||
+        std::any_of(metrics_.begin(), metrics_.end(), same) || std::any_of(host.begin(), host.end(), same))
+      throw Error(ErrorCode::option, cat("metric \"", name, "\""), "needs a name of its own");
+    if (used_)
+      throw Error(ErrorCode::state, cat("metric \"", name, "\""), "must be added before the first fit() or evaluate()");
+  }
+
+  /// A step that has not run yet is made anew with the metric that was added last; one that does not fit is dropped.
+  template <class Metrics>
+  void recompile(Metrics& added) {
+    if (!step_) return;
+    try {
+      compile(nullptr);
+    } catch (...) {
+      added.pop_back();
+      throw;
+    }
   }
 
   void prepare(const Dataset& data) {
     if (!step_) compile(&data);
+    used_ = true;
   }
 
   train::BoundData bound(const Dataset& data) const {
@@ -103,11 +154,14 @@ class Trainer::Impl {
   LossFunction loss_;
   Optimizer optimizer_;
   StepOptions options_;
-  std::vector<std::pair<std::string, MetricFunction>> metrics_;  // until the step is compiled
-  std::function<void(const UpdateReport&)> callback_;
+  std::vector<std::pair<std::string, MetricFunction>> metrics_;
+  train::HostMetrics host_metrics_;
+  train::Callbacks callbacks_;
   std::shared_ptr<train::TracedLoss> traced_ = std::make_shared<train::TracedLoss>();
   std::optional<Step> step_;
   train::TrainerState state_;
+  bool fitting_ = false;
+  bool used_ = false;  // the step has run, or will
 };
 
 Trainer::Trainer(Model& model, LossFunction loss, Optimizer optimizer, StepOptions options)
@@ -119,7 +173,16 @@ Trainer::~Trainer() = default;
 void Trainer::add_metric(std::string name, MetricFunction metric) {
   impl_->add_metric(std::move(name), std::move(metric));
 }
-void Trainer::on_report(std::function<void(const UpdateReport&)> callback) { impl_->on_report(std::move(callback)); }
+void Trainer::add_host_metric(std::string name, HostMetric metric) {
+  impl_->add_host_metric(std::move(name), train::of_first(std::move(metric)));
+}
+void Trainer::add_host_metric(std::string name, HostMetricOfMany metric) {
+  impl_->add_host_metric(std::move(name), std::move(metric));
+}
+void Trainer::on_update(UpdateCallback callback, UpdateCallbackOptions options) {
+  impl_->on_update(std::move(callback), options);
+}
+void Trainer::on_evaluation(EvaluationCallback callback) { impl_->on_evaluation(std::move(callback)); }
 FitResult Trainer::fit(const Dataset& train, FitOptions options) { return impl_->fit(train, nullptr, options); }
 FitResult Trainer::fit(const Dataset& train, const Dataset& validation, FitOptions options) {
   return impl_->fit(train, &validation, options);

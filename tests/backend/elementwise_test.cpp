@@ -98,19 +98,21 @@ struct Expression {
     inputs = {values[0], values[1], values[2], small[0], small[1]};
     const auto pick = [&] { return values[static_cast<size_t>(random.below(static_cast<int64_t>(values.size())))]; };
     for (int i = 0; i < length; ++i)
-      values.push_back(
-          add(random, type, pick(), random.below(3) == 0 ? small[static_cast<size_t>(random.below(2))] : pick()));
+      values.push_back(add(random, type, pick(),
+                           random.below(3) == 0 ? small[static_cast<size_t>(random.below(2))] : pick(), pick()));
     for (size_t i = 0; i < graph.nodes.size(); ++i) nodes.push_back(static_cast<int32_t>(i));
   }
 
  private:
-  ValueId add(Random& random, const graph::ValueType& type, ValueId a, ValueId b) {
-    static const char* const kBinary[] = {"add", "sub", "mul", "div"};
-    static const char* const kUnary[] = {"relu", "tanh", "sigmoid", "exp", "log", "identity"};
-    static const char* const kGradient[] = {"relu_gradient", "tanh_gradient", "sigmoid_gradient"};
-    switch (random.below(type.batched() ? 7 : 6)) {
+  ValueId add(Random& random, const graph::ValueType& type, ValueId a, ValueId b, ValueId c) {
+    static const char* const kBinary[] = {"add", "sub", "mul", "div", "minimum", "maximum"};
+    static const char* const kUnary[] = {"relu", "tanh",      "sigmoid", "exp",      "log",  "identity",
+                                         "gelu", "gelu_tanh", "silu",    "softplus", "sqrt", "abs"};
+    static const char* const kGradient[] = {"relu_gradient", "tanh_gradient", "sigmoid_gradient", "silu_gradient"};
+    static const char* const kThree[] = {"where", "minimum_gradient", "maximum_gradient"};
+    switch (random.below(type.batched() ? 9 : 8)) {
       case 0:
-        return graph.emit(kUnary[random.below(6)], {a});
+        return graph.emit(kUnary[random.below(12)], {a});
       case 1:
         return graph.emit("scale", {a}, {{"factor", random.uniform(-2, 2)}});
       case 2:
@@ -118,12 +120,17 @@ struct Expression {
       case 3:
         return graph.emit("huber", {a}, {{"delta", 0.7}});
       case 4:
-        if (graph.type(b) == type) return graph.emit(kGradient[random.below(3)], {a, b});
+        if (graph.type(b) == type) return graph.emit(kGradient[random.below(4)], {a, b});
         return graph.emit("add", {a, b});
+      case 5:
+        return graph.emit(kThree[random.below(3)], {a, b, c});
       case 6:
+        return random.below(2) == 0 ? graph.emit("compare", {a, b}, {{"relation", std::string("less")}})
+                                    : graph.emit("pow", {a}, {{"exponent", random.uniform(-1, 3)}});
+      case 8:
         return graph.emit("dropout", {a}, {{"rate", 0.4}, {"stream", random.below(1000)}});
       default:
-        return graph.emit(kBinary[random.below(4)], {a, b});
+        return graph.emit(kBinary[random.below(6)], {a, b});
     }
   }
 };

@@ -1,4 +1,4 @@
-// exp, log, tanh, sigmoid of the kernels against double, over all magnitudes, and their bits, which no compiler may
+// Functions of the kernels against double, over all magnitudes, and their bits, which no compiler may
 // change.
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "support/run_node.h"
 
@@ -31,9 +32,9 @@ std::vector<double> floats_apart(uint32_t step) {
   return values;
 }
 
-std::vector<double> values_of(const std::string& op, const std::vector<double>& x) {
+std::vector<double> values_of(const std::string& op, const std::vector<double>& x, graph::Attributes attributes = {}) {
   const graph::ValueType type{DType::f32, 0, Shape{static_cast<int64_t>(x.size())}};
-  return run_native({op, {}, {{type, x}}}).outputs[0].data;
+  return run_native({op, std::move(attributes), {{type, x}}}).outputs[0].data;
 }
 
 /// Distance in units of the last place that a float near `truth` has; denormals count as zero.
@@ -52,18 +53,39 @@ struct Function {
   std::string op;
   double (*truth)(double);
   double most;  ///< units in the last place
+  graph::Attributes attributes = {};
 };
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 double logarithm(double x) { return std::fabs(x) < static_cast<double>(kSmallest) ? -HUGE_VAL : std::log(x); }
 
-const Function kFunctions[] = {
-    {"exp", std::exp, 2}, {"log", logarithm, 2}, {"tanh", std::tanh, 3}, {"sigmoid", logistic, 2}};
+double flushed(double x) { return std::fabs(x) < static_cast<double>(kSmallest) ? 0 : x; }
+double root(double x) { return std::sqrt(flushed(x)); }
+double power(double x) { return std::pow(flushed(x), -1.7); }
+double elu(double x) { return x > 0 ? x : 1.25 * std::expm1(flushed(x)); }
+double silu(double x) { return std::isinf(x) && x < 0 ? 0 : x / (1 + std::exp(-x)); }
+double softplus(double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }
+double gelu(double x) { return std::isinf(x) && x < 0 ? 0 : 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
+double gelu_tanh(double x) {
+  return x < -20 ? 0 : x / (1 + std::exp(-std::sqrt(2 / std::atan(1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+const Function kFunctions[] = {{"exp", std::exp, 2},
+                               {"log", logarithm, 2},
+                               {"tanh", std::tanh, 3},
+                               {"sigmoid", logistic, 2},
+                               {"sqrt", root, 0.51},
+                               {"pow", power, 0.51, {{"exponent", -1.7}}},
+                               {"elu", elu, 2, {{"alpha", 1.25}}},
+                               {"softplus", softplus, 2},
+                               {"silu", silu, 4},
+                               {"gelu", gelu, 5},
+                               {"gelu_tanh", gelu_tanh, 5}};
 
 class Math : public testing::TestWithParam<Function> {};
 
 void expect_close(const Function& function, const std::vector<double>& x) {
-  const std::vector<double> y = values_of(function.op, x);
+  const std::vector<double> y = values_of(function.op, x, function.attributes);
   double worst = 0, at = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     const double d = distance(y[i], function.truth(x[i]));
@@ -112,9 +134,9 @@ TEST(MathEdges, Denormals) {
 }
 
 /// FNV-1a of the results' bits: the same from every compiler and instruction set.
-uint64_t fingerprint(const std::string& op) {
+uint64_t fingerprint(const Function& function) {
   uint64_t hash = 0xCBF29CE484222325;
-  for (const double value : values_of(op, floats_apart(65537))) {
+  for (const double value : values_of(function.op, floats_apart(65537), function.attributes)) {
     const auto narrow = static_cast<float>(value);
     uint32_t bits = 0;
     std::memcpy(&bits, &narrow, sizeof bits);
@@ -125,10 +147,12 @@ uint64_t fingerprint(const std::string& op) {
 }
 
 TEST(MathEdges, BitsAreFixed) {
-  EXPECT_EQ(fingerprint("exp"), 16545225609796419414u);
-  EXPECT_EQ(fingerprint("log"), 18338008745662747737u);
-  EXPECT_EQ(fingerprint("tanh"), 12945318817473211573u);
-  EXPECT_EQ(fingerprint("sigmoid"), 17711135648269808011u);
+  const std::map<std::string, uint64_t> bits = {
+      {"exp", 16545225609796419414u},     {"log", 18338008745662747737u},      {"tanh", 12945318817473211573u},
+      {"sigmoid", 17711135648269808011u}, {"sqrt", 3750016328315505612u},      {"pow", 9431530362394672641u},
+      {"elu", 13418492826771726645u},     {"softplus", 15126115490819515128u}, {"silu", 15033436982390232024u},
+      {"gelu", 9505290774714522386u},     {"gelu_tanh", 12272770481968401347u}};
+  for (const Function& function : kFunctions) EXPECT_EQ(fingerprint(function), bits.at(function.op)) << function.op;
 }
 
 }  // namespace

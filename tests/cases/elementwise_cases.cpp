@@ -51,6 +51,10 @@ std::vector<Form> forms() {
   };
 }
 
+const std::vector<double> kSpecial = {0.0, -0.0, 1.0, kNaN, kInf, -kInf, 3e38, -2.0, 1e-30, 5.0, 0.25};
+/// The same in reverse without one: pairs of all kinds, two of them of equal numbers.
+const std::vector<double> kSpecialShifted(kSpecial.rbegin(), kSpecial.rend() - 1);
+
 std::vector<OpCase> binary_cases(const std::string& op) {
   std::vector<OpCase> rows;
   // A difference of floats is rounded once, as every other result here; divisors stay away from zero.
@@ -59,13 +63,10 @@ std::vector<OpCase> binary_cases(const std::string& op) {
     rows.push_back(
         {op + "_" + form.name, op, {}, {in(form.a), in(form.b, second)}, form.batches, {1e-7, Measure::element}});
   }
-  const std::vector<double> special = {0.0, -0.0, 1.0, kNaN, kInf, -kInf, 3e38, -2.0, 1e-30, 5.0, 0.25};
-  std::vector<double> shifted(special.rbegin(), special.rend());
-  shifted.pop_back();
   rows.push_back({op + "_special",
                   op,
                   {},
-                  {in(b({11}), values(special)), in(b({11}), values(shifted))},
+                  {in(b({11}), values(kSpecial)), in(b({11}), values(kSpecialShifted))},
                   some_tails(),
                   {1e-7, Measure::element},
                   false});
@@ -140,10 +141,171 @@ std::vector<Unary> unaries() {
       {"scale", {{"factor", -1.25}}, uniform(), special, {1e-7}},
       {"add_scalar", {{"value", 0.75}}, uniform(), special, {1e-7, Measure::element, 1e-7}},
       {"huber", {{"delta", 0.5}}, uniform(), special, {3e-7}},
+      {"leaky_relu", {{"slope", 0.25}}, uniform(), special, {1e-7}},
+      {"elu",
+       {{"alpha", 1.5}},
+       uniform(-3, 2),
+       {kNaN, kInf, -kInf, 0, 1e-30, -1e-30, -1e-3, -17, -90, -200},
+       kFunction},
+      {"gelu",
+       {},
+       uniform(-5, 5),
+       {kNaN, kInf, -kInf, 0, 1e-30, -1e-30, 1e-4, -7, 7, -12, -14, -20, 40, 3e38, -3e38},
+       kFunction},
+      {"gelu_tanh",
+       {},
+       uniform(-5, 5),
+       {kNaN, kInf, -kInf, 0, 1e-30, -1e-30, 1e-4, -7, 7, -9, -11, -20, 40, 3e38, -3e38},
+       kFunction},
+      {"silu", {}, uniform(-5, 5), {kNaN, kInf, -kInf, 0, 1e-30, -40, 40, -88, -103, 110, 3e38, -3e38}, kFunction},
+      {"softplus", {}, uniform(-5, 5), {kNaN, kInf, -kInf, 0, 1e-30, 19.9, 20.1, -20, -87, 3e38, -3e38}, kFunction},
+      {"sqrt", {}, uniform(0.1, 4), {kNaN, kInf, -kInf, 0, -0.0, 1, -1, 2, 1e-30, 3e38}, {1e-7}},
+      {"abs", {}, uniform(), special, kExact},
+      {"clamp", {{"high", 0.625}, {"low", -0.5}}, uniform(), special, kExact},
+      {"compare_scalar", {{"relation", std::string("greater")}, {"value", 0.25}}, uniform(), special, kExact},
+      {"stop_gradient", {}, uniform(), special, kExact},
   };
 }
 
-std::vector<OpCase> gradient_cases(const std::string& op, Attributes attributes, Fill value) {
+/// With exponents of every kind: even, odd, negative, fractions.
+std::vector<OpCase> power_cases() {
+  const std::vector<double> special = {kNaN, kInf, -kInf, 0, -0.0, 1, -1, 2, -2, 1e-30, -1e-30, 3e38, -3e38, 0.999, 7};
+  std::vector<OpCase> rows;
+  for (const auto& [name, exponent] : std::vector<std::pair<const char*, double>>{{"zero", 0},
+                                                                                  {"one", 1},
+                                                                                  {"two", 2},
+                                                                                  {"three", 3},
+                                                                                  {"eight", 8},
+                                                                                  {"minus_one", -1},
+                                                                                  {"minus_two", -2},
+                                                                                  {"half", 0.5},
+                                                                                  {"third", 1.0 / 3},
+                                                                                  {"minus_fraction", -2.7},
+                                                                                  {"large", 77}}) {
+    const bool any_base = exponent == std::trunc(exponent) && exponent >= 0;
+    const Fill fill = any_base ? uniform(-1.5, 1.5) : uniform(0.3, 2);
+    append(rows, unary_cases({"pow", {{"exponent", exponent}}, fill, special, {2e-7}}, std::string("_") + name));
+  }
+  return rows;
+}
+
+std::vector<OpCase> compare_cases() {
+  std::vector<OpCase> rows;
+  for (const std::string relation : {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}) {
+    const auto row = [&](const std::string& name, CaseInput x, CaseInput y, std::vector<int64_t> batches) {
+      rows.push_back({"compare_" + relation + "_" + name,
+                      "compare",
+                      {{"relation", relation}},
+                      {std::move(x), std::move(y)},
+                      std::move(batches),
+                      kExact});
+    };
+    for (const Form& form : forms()) {
+      if (relation == "less" || std::string_view(form.name) == "tails")
+        row(form.name, in(form.a, quarters()), in(form.b, quarters()), form.batches);
+    }
+    row("special", in(b({11}), values(kSpecial)), in(b({11}), values(kSpecialShifted)), some_tails());
+    rows.push_back({"compare_scalar_" + relation + "_special_too",
+                    "compare_scalar",
+                    {{"relation", relation}, {"value", 1.0}},
+                    {in(b({11}), values(kSpecial))},
+                    some_tails(),
+                    kExact});
+  }
+  return rows;
+}
+
+/// Operands of an operation of three, and how they broadcast: the first has the result's type.
+struct ThreeForm {
+  const char* name;
+  ValueType a, b, c;
+  std::vector<int64_t> batches;
+};
+
+std::vector<ThreeForm> three_forms() {
+  return {{"tails", b({3}), b({3}), b({3}), all_tails()},
+          {"large", b({13, 9, 11}), b({13, 9, 11}), b({13, 9, 11}), {1, 19, 67}},
+          {"number_a_sample", b({}), b({}), b({}), some_tails()},
+          {"channels", b({3, 4, 5}), p({3, 1, 1}), b({1, 4, 1}), few_tails()},
+          {"lower_ranks", b({2, 3, 4}), b({4}), b({3, 1}), few_tails()},
+          {"weights", b({5}), p({5}), p({}), some_tails()},
+          {"two_rows", b({3, 2}, 2), b({2}, 2), p({3, 1}), few_tails()},
+          {"no_batch", p({3, 17}), p({17}), p({}), {1}},
+          {"no_batch_large", p({67, 129}), p({67, 129}), p({67, 1}), {1}}};
+}
+
+std::vector<OpCase> three_operand_cases() {
+  std::vector<OpCase> rows;
+  const Fill condition = values({0, 1, 1, -0.0, 0.25, 0, 0, -3, 1, 0, kInf, kNaN, 0});
+  for (const ThreeForm& form : three_forms()) {
+    const auto row = [&](const std::string& op, Attributes attributes, std::vector<CaseInput> inputs) {
+      const std::string suffix = attributes.has("chosen") && attributes.flag("chosen") ? "_chosen" : "";
+      rows.push_back(
+          {op + suffix + "_" + form.name, op, std::move(attributes), std::move(inputs), form.batches, kExact});
+    };
+    for (const char* op : {"minimum_gradient", "maximum_gradient"}) {
+      row(op, {}, {in(form.a), in(form.b, quarters()), in(form.c, quarters())});
+    }
+    row("where", {}, {in(form.b, condition), in(form.a), in(form.c)});
+    row("where_gradient", {{"chosen", true}}, {in(form.b, condition), in(form.a)});
+    row("where_gradient", {{"chosen", false}}, {in(form.c, condition), in(form.a)});
+  }
+  const CaseInput zeros_and_ones = in(b({4}), values({0, 1, 0, 1})), nan = in(b({4}), constant(kNaN));
+  rows.push_back({"where_hides_nan", "where", {}, {zeros_and_ones, nan, in(b({4}))}, some_tails(), kExact, false});
+  rows.push_back({"where_gradient_hides_nan",
+                  "where_gradient",
+                  {{"chosen", true}},
+                  {zeros_and_ones, in(b({4}), values({kNaN, 1, kInf, 2}))},
+                  some_tails(),
+                  kExact,
+                  false});
+  return rows;
+}
+
+/// Whole numbers of a range.
+Fill whole(int64_t low, int64_t high) {
+  return each([=](Random& random, int64_t) { return static_cast<double>(low + random.below(high - low)); });
+}
+
+std::vector<OpCase> cast_cases() {
+  const std::vector<std::pair<DType, Fill>> from = {
+      {DType::f32, uniform(-400, 400)},
+      {DType::f32, values({kNaN, kInf, -kInf, 0.99, -0.99, 255.5, 256, -1, 1e10, -1e10, 2147483648.0, 1e19, -1e19})},
+      {DType::u8, whole(0, 256)},
+      {DType::i32, whole(INT32_MIN, INT32_MAX)},
+      {DType::i64, whole(-(int64_t{1} << 40), int64_t{1} << 40)}};
+  std::vector<OpCase> rows;
+  for (size_t i = 0; i < from.size(); ++i) {
+    for (const DType to : {DType::f32, DType::u8, DType::i32, DType::i64}) {
+      const auto row = [&](const std::string& name, ValueType type, std::vector<int64_t> batches) {
+        rows.push_back(
+            {std::string("cast_") + brisk::name(type.dtype) + std::to_string(i) + "_" + brisk::name(to) + "_" + name,
+             "cast",
+             {{"dtype", std::string(brisk::name(to))}},
+             {in(type, from[i].second)},
+             std::move(batches),
+             kExact});
+      };
+      const DType dtype = from[i].first;
+      row("tails", b({3}, 1, dtype), i == 2 ? all_tails() : some_tails());
+      row("rows", b({2, 7}, 2, dtype), few_tails());
+      row("large", b({37, 61}, 1, dtype), {19});
+      row("no_batch", p({13}, dtype), {1});
+    }
+  }
+  for (const DType dtype : {DType::u8, DType::i32, DType::i64}) {
+    rows.push_back({std::string("stop_gradient_") + brisk::name(dtype),
+                    "stop_gradient",
+                    {},
+                    {in(b({5}, 1, dtype), whole(0, 256))},
+                    few_tails(),
+                    kExact});
+  }
+  return rows;
+}
+
+std::vector<OpCase> gradient_cases(const std::string& op, Attributes attributes, Fill value,
+                                   Tolerance tolerance = {5e-7}) {
   std::vector<OpCase> rows;
   for (const auto& [name, type, batches] :
        std::vector<std::tuple<const char*, ValueType, std::vector<int64_t>>>{{"tails", b({3}), all_tails()},
@@ -151,14 +313,15 @@ std::vector<OpCase> gradient_cases(const std::string& op, Attributes attributes,
                                                                              {"large", b({23, 11, 9}), {33}},
                                                                              {"two_rows", b({5}, 2), some_tails()},
                                                                              {"no_batch", p({131}), {1}}}) {
-    rows.push_back({op + "_" + name, op, attributes, {in(type), in(type, value)}, batches, {5e-7}});
+    rows.push_back({op + "_" + name, op, attributes, {in(type), in(type, value)}, batches, tolerance});
   }
   rows.push_back({op + "_special",
                   op,
                   attributes,
-                  {in(b({7}), values({1, 2, 3, 4, 5, 6, -7})), in(b({7}), values({kNaN, 0, 1, -1, 0.25, -0.0, 1e-30}))},
+                  {in(b({9}), values({1, 2, 3, 4, 5, 6, -7, 8, -9})),
+                   in(b({9}), values({kNaN, 0, 1, -1, 0.25, -0.0, 1e-30, kInf, -kInf}))},
                   some_tails(),
-                  {5e-7},
+                  tolerance,
                   false});
   return rows;
 }
@@ -192,12 +355,25 @@ std::vector<OpCase> dropout_cases() {
 
 std::vector<OpCase> elementwise_cases() {
   std::vector<OpCase> rows;
-  for (const char* op : {"add", "sub", "mul", "div"}) append(rows, binary_cases(op));
+  for (const char* op : {"add", "sub", "mul", "div", "minimum", "maximum"}) append(rows, binary_cases(op));
   for (const Unary& unary : unaries()) append(rows, unary_cases(unary));
   append(rows, gradient_cases("relu_gradient", {}, uniform()));
   append(rows, gradient_cases("tanh_gradient", {}, uniform(-0.9, 0.9)));
   append(rows, gradient_cases("sigmoid_gradient", {}, uniform(0, 1)));
   append(rows, gradient_cases("huber_gradient", {{"delta", 0.5}}, uniform()));
+  append(rows, gradient_cases("leaky_relu_gradient", {{"slope", 0.25}}, uniform()));
+  append(rows, gradient_cases("elu_gradient", {{"alpha", 1.5}}, uniform(-1.4, 2)));
+  append(rows, gradient_cases("abs_gradient", {}, uniform(), kExact));
+  append(rows, gradient_cases("clamp_gradient", {{"high", 0.25}, {"low", -1.0}}, uniform(-2, 2), kExact));
+  // They cross zero.
+  constexpr Tolerance kCrossing = {1e-6, Measure::element, 3e-7};
+  for (const char* op : {"gelu_gradient", "gelu_tanh_gradient", "silu_gradient"}) {
+    append(rows, gradient_cases(op, {}, uniform(-6, 6), kCrossing));
+  }
+  append(rows, power_cases());
+  append(rows, compare_cases());
+  append(rows, three_operand_cases());
+  append(rows, cast_cases());
   append(rows, dropout_cases());
   return rows;
 }

@@ -18,9 +18,11 @@ using test::Example;
 using test::examples;
 using test::p;
 
-bool differentiable(const Graph& g, ValueId id) {
-  const Value& value = g.value(id);
-  return value.type.dtype == DType::f32 && value.place != Place::buffer;
+bool differentiable(const Graph& g, size_t input) {
+  const Node& node = g.nodes[0];
+  const Value& value = g.value(node.inputs[input]);
+  return static_cast<int>(input) >= node.op->constant_inputs && value.type.dtype == DType::f32 &&
+         value.place != Place::buffer;
 }
 
 struct Derived {
@@ -48,7 +50,7 @@ Derived derive(const Example& example, const std::vector<bool>& wanted) {
 std::vector<bool> all_wanted(const Example& example) {
   const Graph g = build(example);
   std::vector<bool> wanted;
-  for (const ValueId id : g.nodes[0].inputs) wanted.push_back(differentiable(g, id));
+  for (size_t i = 0; i < g.nodes[0].inputs.size(); ++i) wanted.push_back(differentiable(g, i));
   return wanted;
 }
 
@@ -139,10 +141,11 @@ oracle::Values random_values(const Derived& d) {
     int64_t next = 0;
     for (double& x : array.data) {
       x = value.type.dtype == DType::f32 ? uniform(engine) : static_cast<double>(next++ % 4);
-      // Divisors, logarithms and variances stay positive; seeds and everything else have both signs.
-      const bool signs =
-          static_cast<ValueId>(i) == d.seed ||
-          (d.graph.nodes[0].op->name != "div" && d.graph.nodes[0].op->name != "log" && value.place != Place::buffer);
+      // Divisors, bases, arguments of logarithms and roots and variances stay positive; seeds and everything else have
+      // both signs.
+      const std::string_view name = d.graph.nodes[0].op->name;
+      const bool positive = name == "div" || name == "log" || name == "pow" || name == "sqrt";
+      const bool signs = static_cast<ValueId>(i) == d.seed || (!positive && value.place != Place::buffer);
       if (signs && engine() % 2 == 0 && value.type.dtype == DType::f32) x = -x;
     }
     given[static_cast<ValueId>(i)] = std::move(array);

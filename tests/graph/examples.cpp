@@ -60,7 +60,7 @@ std::vector<Example> linear_examples() {
 
 std::vector<Example> elementwise_examples() {
   std::vector<Example> all;
-  for (const char* op : {"add", "sub", "mul", "div"}) {
+  for (const char* op : {"add", "sub", "mul", "div", "minimum", "maximum"}) {
     append(all, {{op, {}, {b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}},
                  {op, {}, {b({2, 3}), p({3})}, {"[N, 2, 3]"}},
                  {op, {}, {p({2, 1}), b({2, 3}, 2)}, {"[2N, 2, 3]"}},
@@ -69,12 +69,28 @@ std::vector<Example> elementwise_examples() {
                  {op, {}, {b({}), p({3})}, {"[N, 3]"}},
                  {op, {}, {p({}), p({2, 2})}, {"[2, 2]"}}});
   }
-  for (const char* op : {"relu", "tanh", "sigmoid", "exp", "log", "identity"}) {
+  for (const char* op : {"relu", "tanh", "sigmoid", "exp", "log", "identity", "gelu", "gelu_tanh", "silu", "softplus",
+                         "sqrt", "abs", "stop_gradient"}) {
     append(all, {{op, {}, {b({2, 3})}, {"[N, 2, 3]"}}, {op, {}, {p({3})}, {"[3]"}}});
   }
-  for (const char* op : {"relu_gradient", "tanh_gradient", "sigmoid_gradient"}) {
+  for (const char* op : {"relu_gradient", "tanh_gradient", "sigmoid_gradient", "gelu_gradient", "gelu_tanh_gradient",
+                         "silu_gradient", "abs_gradient"}) {
     all.push_back({op, {}, {b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}});
   }
+  for (const char* op : {"minimum_gradient", "maximum_gradient"}) {
+    append(all, {{op, {}, {b({2, 3}), b({3}), p({2, 1})}, {"[N, 2, 3]"}},
+                 {op, {}, {b({3}, 2), b({3}, 2), p({})}, {"[2N, 3]"}}});
+  }
+  for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.5}) {
+    all.push_back({"pow", {{"exponent", exponent}}, {b({2, 3})}, {"[N, 2, 3]"}});
+  }
+  const Attributes range = {{"high", 0.7}, {"low", -0.4}}, slope = {{"slope", 0.1}}, alpha = {{"alpha", 1.5}};
+  append(all, {{"leaky_relu", slope, {b({3})}, {"[N, 3]"}},
+               {"leaky_relu_gradient", slope, {b({3}), b({3})}, {"[N, 3]"}},
+               {"elu", alpha, {b({3})}, {"[N, 3]"}},
+               {"elu_gradient", alpha, {b({3}), b({3})}, {"[N, 3]"}},
+               {"clamp", range, {b({3})}, {"[N, 3]"}},
+               {"clamp_gradient", range, {b({3}), b({3})}, {"[N, 3]"}}});
   append(all, {{"reciprocal", {{"numerator", 1.5}}, {b({3})}, {"[N, 3]"}},
                {"scale", {{"factor", -2.5}}, {b({3}, 2)}, {"[2N, 3]"}},
                {"add_scalar", {{"value", 0.5}}, {b({3})}, {"[N, 3]"}},
@@ -82,6 +98,24 @@ std::vector<Example> elementwise_examples() {
                {"huber_gradient", {{"delta", 0.7}}, {b({3}), b({3})}, {"[N, 3]"}},
                {"dropout", {{"rate", 0.4}, {"stream", int64_t{77}}}, {b({7})}, {"[N, 7]"}}});
   return all;
+}
+
+std::vector<Example> compare_examples() {
+  const auto relation = [](const char* name) { return Attributes{{"relation", std::string(name)}}; };
+  const auto to = [](const char* dtype) { return Attributes{{"dtype", std::string(dtype)}}; };
+  return {
+      {"compare", relation("less"), {b({2, 3}), p({3})}, {"[N, 2, 3]"}},
+      {"compare", relation("not_equal"), {p({2, 1}), p({3})}, {"[2, 3]"}},
+      {"compare_scalar", with(relation("greater_equal"), "value", 0.5), {b({2, 3}, 2)}, {"[2N, 2, 3]"}},
+      {"where", {}, {b({2, 3}), b({2, 3}), b({2, 3})}, {"[N, 2, 3]"}},
+      {"where", {}, {b({2, 1}), b({3}), p({})}, {"[N, 2, 3]"}},
+      {"where", {}, {p({3}), p({2, 3}), b({}, 2)}, {"[2N, 2, 3]"}},
+      {"where_gradient", {{"chosen", false}}, {p({3}), b({2, 3})}, {"[N, 2, 3]"}},
+      {"cast", to("f32"), {b({2, 3}, 1, DType::u8)}, {"[N, 2, 3]"}},
+      {"cast", to("i64"), {b({}, 2)}, {"i64 [2N]"}},
+      {"cast", to("u8"), {p({4}, DType::i32)}, {"u8 [4]"}},
+      {"stop_gradient", {}, {b({}, 1, DType::i64)}, {"i64 [N]"}},
+  };
 }
 
 std::vector<Example> shape_examples() {
@@ -226,6 +260,7 @@ const std::vector<Example>& examples() {
     std::vector<Example> made = conv_examples();
     append(made, linear_examples());
     append(made, elementwise_examples());
+    append(made, compare_examples());
     append(made, shape_examples());
     append(made, layer_examples());
     append(made, custom_examples());

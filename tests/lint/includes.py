@@ -35,8 +35,8 @@ OWNER = {
     "model.h": "graph", "loss.h": "graph", "op.h": "graph", "ops.h": "graph", "precision.h": "graph",
     "schedule.h": "optim", "optimizer.h": "optim",
     "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
-    "data.h": "data", "augment.h": "data", "loader.h": "data", "tabular.h": "data", "checkpoint.h": "checkpoint", "dist.h": "dist", "monitor.h": "monitor",
-    "callback.h": "train", "trainer.h": "train", "tune.h": "tune", "models.h": "models", "kernels.h": "kernels",
+    "data.h": "data", "augment.h": "data", "images.h": "data", "loader.h": "data", "tabular.h": "data", "checkpoint.h": "checkpoint", "dist.h": "dist", "monitor.h": "monitor",
+    "callback.h": "train", "early_stop.h": "train", "trainer.h": "train", "tune.h": "tune", "models.h": "models", "kernels.h": "kernels",
     "weights.h": "checkpoint",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')

@@ -17,17 +17,6 @@
 namespace brisk {
 namespace {
 
-/// Input 1 and target 1, 2, ... n, one number each.
-InMemoryDataset counting(int64_t n) {
-  std::vector<float> x(static_cast<size_t>(n), 1), y(static_cast<size_t>(n));
-  std::iota(y.begin(), y.end(), 1.0f);
-  InMemoryDataset out;
-  out.add("input", Tensor(std::move(x), {n, 1}));
-  out.add("target", Tensor(std::move(y), {n, 1}));
-  out.set_name("counting");
-  return out;
-}
-
 /// Points of two classes, told apart by the sign of their first feature.
 InMemoryDataset signs(int64_t n, int64_t features = 3) {
   std::vector<float> x(static_cast<size_t>(n * features));
@@ -44,18 +33,6 @@ InMemoryDataset signs(int64_t n, int64_t features = 3) {
   out.add("target", Tensor(std::move(y), {n}));
   out.set_name("signs");
   return out;
-}
-
-Model weight_model() {
-  Model model([](Var x) { return linear(x, 1, {.bias = false}); }, {1});
-  model.set_parameter("fc1.weight", Tensor(std::vector<float>{0}, {1, 1}));
-  return model;
-}
-double weight(const Model& model) { return model.parameter("fc1.weight").data<float>()[0]; }
-
-Mean half_square(Var out, Var target) {
-  Var d = out - target;
-  return 0.5 * sample_mean(d * d);
 }
 
 TEST(Trainer, AWindowIsTheMeanOfAllItsSamples) {
@@ -189,10 +166,8 @@ TEST(Trainer, SchedulesSpanTheRun) {
   Model model = weight_model();
   Trainer trainer(model, half_square, sgd({.learning_rate = warmup(2_updates).then(cosine(0.1))}), {.batch = 4});
   std::vector<double> rates;
-  trainer.on_report([&](const UpdateReport& report) { rates.push_back(report.learning_rate); });
-  FitOptions options = quiet(3_epochs);
-  options.log_every = 1_updates;
-  trainer.fit(counting(7), options);
+  trainer.on_update([&](const UpdateReport& report, Control&) { rates.push_back(report.learning_rate); });
+  trainer.fit(counting(7), quiet(3_epochs));
   ASSERT_EQ(rates.size(), 6U);
   EXPECT_NEAR(rates[0], 0.05, 1e-12);
   EXPECT_EQ(rates[1], 0.1);
@@ -204,36 +179,6 @@ TEST(Trainer, SchedulesSpanTheRun) {
   EXPECT_NE(
       error_text([&] { refused.fit(counting(7), quiet(2_epochs)); }).find("warmup(9 updates): ends after the run"),
       std::string::npos);
-}
-
-TEST(Trainer, ReportsAreMeansSinceTheLastOne) {
-  Model model = weight_model();
-  Trainer trainer(model, half_square, sgd({.learning_rate = 0}), {.batch = 2});
-  std::vector<double> losses;
-  trainer.on_report([&](const UpdateReport& report) { losses.push_back(report.loss); });
-  FitOptions options = quiet(1_epochs);
-  options.log_every = 2_updates;
-  options.shuffle = false;
-  const FitResult result = trainer.fit(counting(7), options);
-  ASSERT_EQ(losses.size(), 2U);
-  EXPECT_NEAR(losses[0], 0.5 * (1 + 4 + 9 + 16) / 4, 1e-5);
-  EXPECT_NEAR(losses[1], 0.5 * (25 + 36 + 49) / 3, 1e-5);
-  EXPECT_NEAR(result.train.loss, 0.5 * 140 / 7, 1e-5);
-}
-
-TEST(Trainer, TheEndIsReportedInsideAnEpochToo) {
-  Model model = weight_model();
-  Trainer trainer(model, half_square, sgd({.learning_rate = 0}), {.batch = 2});
-  std::vector<UpdateReport> reports;
-  trainer.on_report([&](const UpdateReport& report) { reports.push_back(report); });
-  FitOptions options = quiet(2_updates);
-  options.log_every = 100_updates;
-  options.shuffle = false;
-  const FitResult result = trainer.fit(counting(7), options);
-  ASSERT_EQ(reports.size(), 1U);
-  EXPECT_NEAR(reports[0].loss, 0.5 * (1 + 4 + 9 + 16) / 4, 1e-5);
-  EXPECT_EQ(reports[0].clock.updates, 2);
-  EXPECT_EQ(result.train.samples, 4);
 }
 
 TEST(Trainer, EventsOfARun) {
@@ -273,13 +218,18 @@ TEST(Trainer, DivergenceIsAReasonAndLogged) {
   EXPECT_TRUE(nonfinite);
 }
 
-TEST(Trainer, WhatACallbackThrowsIsNoDivergence) {
-  Model model([](Var x) { return linear(x, 2); }, {1});
-  Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 4});
-  trainer.on_report([](const UpdateReport&) { throw Error(ErrorCode::numeric, "mine", "thrown by the program"); });
-  EXPECT_THROW(trainer.fit(signs(8, 1), quiet(1_epochs)), Error);
-  trainer.on_report({});
-  EXPECT_EQ(trainer.fit(signs(8, 1), quiet(1_epochs)).reason, StopReason::finished);
+TEST(Trainer, AMetricMayBeAddedAfterTheSummary) {
+  Model model([](Var x) { return linear(x, 2); }, {3});
+  Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 8});
+  const std::string before = trainer.summary();
+  trainer.add_metric("accuracy", accuracy());
+  EXPECT_NE(error_text([&] { trainer.add_metric("accuracy", accuracy()); }).find("needs a name of its own"),
+            std::string::npos);
+  EXPECT_NE(error_text([&] { trainer.add_metric("mse", mse()); }).find("mse: "), std::string::npos);  // does not fit
+  EXPECT_NE(trainer.summary().find("plan: "), std::string::npos);
+  EXPECT_EQ(trainer.fit(signs(32), signs(10), quiet(1_epochs)).evaluation.metrics.size(), 1U);
+  EXPECT_NE(error_text([&] { trainer.add_metric("late", accuracy()); }).find("before the first fit() or evaluate()"),
+            std::string::npos);
 }
 
 TEST(Trainer, ModelMayMoveBeforeTheFirstFit) {

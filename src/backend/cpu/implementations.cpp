@@ -46,6 +46,8 @@ std::vector<Implementation> all() {
       native("expand", lower_expand),
       native("batch_sum", lower_batch_sum),
       native("reshape", lower_reshape),
+      native("stop_gradient", lower_reshape),
+      native("cast", lower_cast),
       native("concat", lower_concat),
       native("slice", lower_slice),
       native("pad_slice", lower_pad_slice),
@@ -66,11 +68,7 @@ std::vector<Implementation> all() {
       native("sgd_walk", lower_sgd_walk),
       native("adam_walk", lower_adam_walk),
   };
-  for (const char* op :
-       {"add", "sub", "mul", "div", "relu", "tanh", "sigmoid", "exp", "log", "reciprocal", "scale", "add_scalar",
-        "relu_gradient", "tanh_gradient", "sigmoid_gradient", "huber", "huber_gradient", "identity", "dropout"}) {
-    list.push_back(native(op, lower_elementwise));
-  }
+  for (const std::string_view op : tile_operations()) list.push_back(native(op, lower_elementwise));
   const std::span<const Implementation> library = onednn_implementations();
   list.insert(onednn_comes_first() ? list.begin() : list.end(), library.begin(), library.end());
   return list;

@@ -1,72 +1,25 @@
-// Element by element: arithmetic that broadcasts as NumPy does over the per-sample shapes, and functions of one value.
+// Arithmetic that broadcasts, and functions of one value.
 #include "brisk/ops/elementwise.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "graph/ops/front.h"
+#include "graph/ops/elementwise_rules.h"
 
 namespace brisk::graph {
 namespace {
 
-// Shapes align from the right; a missing or a single element repeats.
-Types infer_binary(const InferContext& c) {
-  const ValueType &a = want_f32(c, 0), &b = want_f32(c, 1);
-  const int rank = std::max(a.shape.rank(), b.shape.rank());
-  Shape out;
-  for (int i = 0; i < rank; ++i) {
-    const int ia = i - (rank - a.shape.rank()), ib = i - (rank - b.shape.rank());
-    const int64_t sa = ia < 0 ? 1 : a.shape[ia], sb = ib < 0 ? 1 : b.shape[ib];
-    if (sa != sb && sa != 1 && sb != 1) {
-      c.fail(cat("sizes ", sa, " and ", sb, " do not fit together: ", c.describe(0), " and ", c.describe(1)));
-    }
-    out.append(std::max(sa, sb));
-  }
-  return {{DType::f32, std::max(a.rows, b.rows), out}};
-}
-
-Types infer_unary(const InferContext& c) { return {want_f32(c, 0)}; }
-
-Types infer_huber(const InferContext& c) {
+void check_delta(const InferContext& c) {
   const double delta = c.attributes().real("delta");
   if (!(delta > 0)) c.fail(cat("delta = ", delta, ": must be greater than 0"));
-  return {want_f32(c, 0)};
 }
 
-Types infer_gradient(const InferContext& c) {
-  const ValueType& dy = want_f32(c, 0, "gradient");
-  want_type(c, 1, "value", dy);
-  return {dy};
+void check_range(const InferContext& c) {
+  const double low = c.attributes().real("low"), high = c.attributes().real("high");
+  if (!(low <= high)) c.fail(cat("low = ", low, ", high = ", high, ": low must not be above high"));
 }
 
-Types infer_huber_gradient(const InferContext& c) {
-  infer_huber(c);
-  return infer_gradient(c);
-}
-
-ValueId reshaped(Derivation& d, ValueId id, const Shape& shape) {
-  const int64_t rows = d.type(id).rows;
-  return d.emit("reshape", {id}, {{"rows", rows}, {"shape", std::vector<int64_t>(shape.begin(), shape.end())}});
-}
-
-// Sums a gradient over everything that the operand repeated itself along, so that it has exactly the operand's type.
-ValueId reduced(Derivation& d, ValueId gradient, ValueId operand) {
-  const Shape from = d.type(gradient).shape, to = d.type(operand).shape;
-  const int missing = from.rank() - to.rank();
-  std::vector<int64_t> axes;
-  for (int i = 0; i < from.rank(); ++i) {
-    if (i < missing || to[i - missing] != from[i]) axes.push_back(i);
-  }
-  if (!axes.empty()) {
-    const bool keep = static_cast<int>(axes.size()) != missing;
-    gradient = d.emit("reduce_sum", {gradient}, {{"axes", axes}, {"keep", keep}});
-    if (keep && missing > 0) gradient = reshaped(d, gradient, to);
-  }
-  const bool collect = d.type(gradient).batched() && !d.type(operand).batched();
-  return collect ? d.emit("batch_sum", {gradient}) : gradient;
-}
-
-ValueId scaled(Derivation& d, ValueId id, double factor) { return d.emit("scale", {id}, {{"factor", factor}}); }
+// (dy, a, b): a and b broadcast to dy.
+Types infer_choice_gradient(const InferContext& c) { return infer_broadcast_to(c, 0, "gradient"); }
 
 void derive_add(Derivation& d) {
   for (int i = 0; i < 2; ++i) {
@@ -95,43 +48,28 @@ void derive_div(Derivation& d) {
   }
 }
 
-template <class Rule>
-constexpr auto unary(Rule) {
-  return [](Derivation& d) {
-    if (d.wants(0)) d.set(0, Rule()(d, d.output_gradient()));
-  };
+// minimum, maximum: the gradient goes to the operand that was taken, half to each of two equal ones.
+template <bool kMaximum>
+void derive_choice(Derivation& d) {
+  const char* const op = kMaximum ? "maximum_gradient" : "minimum_gradient";
+  for (int i = 0; i < 2; ++i) {
+    if (d.wants(i)) d.set(i, reduced(d, d.emit(op, {d.output_gradient(), d.input(i), d.input(1 - i)}), d.input(i)));
+  }
 }
 
-OpInfo binary(std::string_view name, void (*derive)(Derivation&), Reads reads) {
-  return {.name = name,
-          .minimum_inputs = 2,
-          .maximum_inputs = 2,
-          .infer = infer_binary,
-          .derive = derive,
-          .backward_reads = reads,
-          .elementwise = true};
+// dx = dy p x^(p-1), without a power for p = 2 and without x for p = 0 (PyTorch's rule: 0 also where x^-1 is infinite).
+ValueId derive_pow(Derivation& d, ValueId dy) {
+  const double exponent = d.attributes().real("exponent");
+  if (exponent == 0) return scaled(d, dy, 0);
+  const ValueId power = exponent == 2 ? d.input(0) : d.emit("pow", {d.input(0)}, {{"exponent", exponent - 1}});
+  return d.emit("mul", {dy, scaled(d, power, exponent)});
 }
 
-OpInfo function(std::string_view name, void (*derive)(Derivation&), Reads reads,
-                std::vector<AttributeInfo> attributes = {}) {
-  return {.name = name,
-          .attributes = std::move(attributes),
-          .infer = infer_unary,
-          .derive = derive,
-          .backward_reads = reads,
-          .elementwise = true};
-}
-
-OpInfo gradient(std::string_view name) {
-  return {.name = name, .minimum_inputs = 2, .maximum_inputs = 2, .infer = infer_gradient, .elementwise = true};
+OpInfo choice_gradient(std::string_view name) {
+  return {.name = name, .minimum_inputs = 3, .maximum_inputs = 3, .infer = infer_choice_gradient, .elementwise = true};
 }
 
 std::vector<OpInfo> make_ops() {
-  constexpr auto relu = unary([](Derivation& d, ValueId dy) { return d.emit("relu_gradient", {dy, d.output()}); });
-  constexpr auto tanh = unary([](Derivation& d, ValueId dy) { return d.emit("tanh_gradient", {dy, d.output()}); });
-  constexpr auto sigmoid = unary([](Derivation& d, ValueId dy) {
-    return d.emit("sigmoid_gradient", {dy, d.output()});
-  });
   constexpr auto exp = unary([](Derivation& d, ValueId dy) { return d.emit("mul", {dy, d.output()}); });
   constexpr auto log = unary([](Derivation& d, ValueId dy) { return d.emit("div", {dy, d.input(0)}); });
   constexpr auto reciprocal = unary([](Derivation& d, ValueId dy) {
@@ -142,32 +80,41 @@ std::vector<OpInfo> make_ops() {
   constexpr auto huber = unary([](Derivation& d, ValueId dy) {
     return d.emit("huber_gradient", {dy, d.input(0)}, d.attributes());
   });
+  constexpr auto sqrt = unary([](Derivation& d, ValueId dy) {
+    return scaled(d, d.emit("div", {dy, d.output()}), 0.5);
+  });
+  constexpr auto abs = unary([](Derivation& d, ValueId dy) { return d.emit("abs_gradient", {dy, d.input(0)}); });
+  constexpr auto pow = unary([](Derivation& d, ValueId dy) { return derive_pow(d, dy); });
+  constexpr auto clamp = unary([](Derivation& d, ValueId dy) {
+    return d.emit("clamp_gradient", {dy, d.input(0)}, d.attributes());
+  });
 
-  OpInfo huber_op = function("huber", huber, Reads::inputs, {{"delta", Kind::real}});
-  huber_op.infer = infer_huber;
-  OpInfo huber_gradient = gradient("huber_gradient");
-  huber_gradient.attributes = {{"delta", Kind::real}};
-  huber_gradient.infer = infer_huber_gradient;
+  const std::vector<AttributeInfo> delta = {{"delta", Kind::real}};
+  const std::vector<AttributeInfo> range = {{"high", Kind::real}, {"low", Kind::real}};
   OpInfo identity = function("identity", same, Reads::nothing);
   identity.flops = no_flops;
   return {binary("add", derive_add, Reads::nothing),
           binary("sub", derive_sub, Reads::nothing),
           binary("mul", derive_mul, Reads::inputs),
           binary("div", derive_div, Reads::both),
-          function("relu", relu, Reads::outputs),
-          function("tanh", tanh, Reads::outputs),
-          function("sigmoid", sigmoid, Reads::outputs),
+          binary("minimum", derive_choice<false>, Reads::inputs),
+          binary("maximum", derive_choice<true>, Reads::inputs),
           function("exp", exp, Reads::outputs),
           function("log", log, Reads::inputs),
+          function("sqrt", sqrt, Reads::outputs),
+          function("abs", abs, Reads::inputs),
+          function("pow", pow, Reads::inputs, {{"exponent", Kind::real}}),
+          function("clamp", clamp, Reads::inputs, range, checked<check_range, infer_unary>),
           function("reciprocal", reciprocal, Reads::both, {{"numerator", Kind::real}}),
           function("scale", scale, Reads::nothing, {{"factor", Kind::real}}),
           function("add_scalar", same, Reads::nothing, {{"value", Kind::real}}),
           identity,
-          huber_op,
-          gradient("relu_gradient"),
-          gradient("tanh_gradient"),
-          gradient("sigmoid_gradient"),
-          huber_gradient};
+          function("huber", huber, Reads::inputs, delta, checked<check_delta, infer_unary>),
+          choice_gradient("minimum_gradient"),
+          choice_gradient("maximum_gradient"),
+          gradient("abs_gradient"),
+          gradient("clamp_gradient", range, checked<check_range, infer_gradient>),
+          gradient("huber_gradient", delta, checked<check_delta, infer_gradient>)};
 }
 
 }  // namespace
@@ -182,27 +129,31 @@ std::span<const OpInfo> elementwise_ops() {
 namespace brisk {
 
 using graph::apply;
+using graph::check_number;
 
-Var relu(Var x, Where where) { return apply("relu", {x}, {}, "relu", where); }
-Var tanh(Var x, Where where) { return apply("tanh", {x}, {}, "tanh", where); }
-Var sigmoid(Var x, Where where) { return apply("sigmoid", {x}, {}, "sigmoid", where); }
 Var exp(Var x, Where where) { return apply("exp", {x}, {}, "exp", where); }
 Var log(Var x, Where where) { return apply("log", {x}, {}, "log", where); }
+Var sqrt(Var x, Where where) { return apply("sqrt", {x}, {}, "sqrt", where); }
+Var abs(Var x, Where where) { return apply("abs", {x}, {}, "abs", where); }
+
+Var pow(Var x, double exponent, Where where) {
+  check_number("pow.exponent", exponent, where);
+  return apply("pow", {x}, {{"exponent", exponent}}, "pow", where);
+}
+
+Var clamp(Var x, double low, double high, Where where) {
+  graph::check_option(low <= high, "clamp.low", low, cat("must not be above clamp.high = ", high), where);
+  return apply("clamp", {x}, {{"high", high}, {"low", low}}, "clamp", where);
+}
+
+Var minimum(Var a, Var b, Where where) { return apply("minimum", {a, b}, {}, "minimum", where); }
+Var maximum(Var a, Var b, Where where) { return apply("maximum", {a, b}, {}, "maximum", where); }
 
 Var operator+(Var a, Var b) { return apply("add", {a, b}, {}, "add", {}); }
 Var operator-(Var a, Var b) { return apply("sub", {a, b}, {}, "sub", {}); }
 Var operator*(Var a, Var b) { return apply("mul", {a, b}, {}, "mul", {}); }
 Var operator/(Var a, Var b) { return apply("div", {a, b}, {}, "div", {}); }
 Var operator-(Var x) { return x * -1.0; }
-
-namespace {
-
-void check_number(const char* operation, double value) {
-  graph::check_option(std::isfinite(static_cast<float>(value)), operation, value, "must be a finite number as an f32",
-                      {});
-}
-
-}  // namespace
 
 Var operator+(Var x, double value) {
   check_number("Var + value: value", value);

@@ -1,6 +1,8 @@
 // Checks of options and axes.
 #include "graph/ops/front.h"
 
+#include <cmath>
+
 namespace brisk::graph {
 namespace {
 
@@ -21,6 +23,10 @@ void check_size(std::string_view field, Size2 value, int64_t low, std::string_vi
   const std::string text =
       value.height == value.width ? cat(value.height) : cat("{", value.height, ", ", value.width, "}");
   check_option(false, field, text, allowed_text(low, meaning), where);
+}
+
+void check_number(std::string_view field, double value, Where where) {
+  check_option(std::isfinite(static_cast<float>(value)), field, value, "must be a finite number as an f32", where);
 }
 
 void check_input(const Var& x, std::string_view op, const std::string& name, Where where,

@@ -16,6 +16,9 @@ void check_option(bool right, std::string_view field, const T& value, std::strin
 void check_integer(std::string_view field, int64_t value, int64_t low, std::string_view meaning, Where where);
 void check_size(std::string_view field, Size2 value, int64_t low, std::string_view meaning, Where where);
 
+/// A number that is finite as an f32.
+void check_number(std::string_view field, double value, Where where = {});
+
 inline std::vector<int64_t> both(Size2 size) { return {size.height, size.width}; }
 inline std::vector<int64_t> list(const Shape& shape) { return {shape.begin(), shape.end()}; }
 

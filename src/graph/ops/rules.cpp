@@ -7,6 +7,10 @@ namespace {
 // Sizes and attributes of windows stay below this, so that their arithmetic cannot overflow.
 constexpr int64_t kLargest = (int64_t{1} << 31) - 1;
 
+std::string cast_hint(DType have, DType wanted) {
+  return have == wanted ? "" : cat("; convert it with cast(x, DType::", name(wanted), ")");
+}
+
 const ValueType& want(const InferContext& c, int i, const char* role, const char* form, bool is_batched, int rank,
                       DType dtype) {
   const ValueType& type = c.input(i);
@@ -14,7 +18,7 @@ const ValueType& want(const InferContext& c, int i, const char* role, const char
   if (!right || type.dtype != dtype) {
     const std::string wanted = type.dtype == dtype ? "" : cat(name(dtype), " ");
     const std::string got = type.dtype == dtype ? "" : cat(name(type.dtype), " ");
-    c.fail(cat(role, " must be ", wanted, form, ", got ", got, c.describe(i)));
+    c.fail(cat(role, " must be ", wanted, form, ", got ", got, c.describe(i), cast_hint(type.dtype, dtype)));
   }
   return type;
 }
@@ -40,7 +44,9 @@ const ValueType& want_type(const InferContext& c, int i, const char* role, const
 
 const ValueType& want_f32(const InferContext& c, int i, const char* role) {
   const ValueType& type = c.input(i);
-  if (type.dtype != DType::f32) c.fail(cat(role, " must be f32, got ", name(type.dtype), " ", c.describe(i)));
+  if (type.dtype != DType::f32) {
+    c.fail(cat(role, " must be f32, got ", name(type.dtype), " ", c.describe(i), cast_hint(type.dtype, DType::f32)));
+  }
   return type;
 }
 

@@ -75,6 +75,24 @@ BRISK_INLINE void run_compact_tile(const ConvTaps& p, const Place& at, const Row
   }
 }
 
+/// Rows of output pixels, tile by tile of pixels, for some channel tiles.
+void run_rows(const ConvTaps& p, const Place& at, Range rows, Range tiles) {
+  for (int64_t r = rows.first; r < rows.last; ++r) {
+    for (const ColumnTile& column : p.columns) {
+      for (int64_t t = tiles.first; t < tiles.last; ++t) {
+        const RowTaps& row = p.rows.data()[r];
+        const ChannelTile& tile = p.tiles.data()[t];
+        float* y = at.y + tile.first * p.y_plane + row.y + column.y;
+        if (p.group == 0) {
+          run_tile(p, at, row, column, tile, y);
+        } else {
+          run_compact_tile(p, at, row, column, tile, y);
+        }
+      }
+    }
+  }
+}
+
 void compact_plane(const CompactImages& p, const Operands& operands, int64_t plane) {
   const Mask samples = first_lanes(p.samples);
   const float* from = static_cast<const float*>(operands.in[p.input]) + plane * p.height * p.width * kLanes;
@@ -105,19 +123,10 @@ void conv_taps(const void* parameters, const Operands& operands, int64_t first, 
     const Place at{x + image * p.x_image, weights, p.bias ? operands.input<float>(2) : nullptr,
                    operands.output<float>(0) + image * p.y_image};
     const Range mine = piece(tiles, p.tile_parts, part), lines = piece(rows, p.bands, band);
-    for (int64_t r = lines.first; r < lines.last; ++r) {
-      for (const ColumnTile& column : p.columns) {
-        for (int64_t t = mine.first; t < mine.last; ++t) {
-          const RowTaps& row = p.rows.data()[r];
-          const ChannelTile& tile = p.tiles.data()[t];
-          float* y = at.y + tile.first * p.y_plane + row.y + column.y;
-          if (p.group == 0) {
-            run_tile(p, at, row, column, tile, y);
-          } else {
-            run_compact_tile(p, at, row, column, tile, y);
-          }
-        }
-      }
+    if (p.tiles_outside) {
+      for (int64_t t = mine.first; t < mine.last; ++t) run_rows(p, at, lines, {t, t + 1});
+    } else {
+      run_rows(p, at, lines, mine);
     }
   }
 }

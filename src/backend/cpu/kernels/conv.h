@@ -51,8 +51,9 @@ struct ConvTaps {
   std::vector<ColumnTile> columns;
   std::vector<ColumnPart> parts;
   int64_t bands = 1, tile_parts = 1;
-  int64_t packed_at = -1;  ///< weights lie in the workspace; -1: input 1
-  bool bias = false;       ///< input 2
+  bool tiles_outside = false;  ///< each channel tile goes over all its pixels: for weights that leave the L2 cache
+  int64_t packed_at = -1;      ///< weights lie in the workspace; -1: input 1
+  bool bias = false;           ///< input 2
   Activation activation = Activation::none;
 };
 
@@ -82,9 +83,17 @@ struct PackWeights {
   int64_t packed_at = 0;
 };
 
-/// The sum over pixels and samples of y's gradient x input, for each pair of channels and each tap. The pixels are cut
-/// into visits whose operands stay in the L1 cache while all taps of a chunk of input channels are summed; a unit takes
-/// the visits of one slice, a part of the output channels and a chunk of the input channels of their group.
+/// Where a tap has input: output pixels, and the offset at which output pixel (0, 0) would read it.
+struct TapPixels {
+  int64_t x = 0;
+  int64_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
+};
+
+/// The sum over pixels and samples of y's gradient x input, for each tap and each pair of channels. The pixels are cut
+/// into visits whose operands stay near while all items (tap, input channel) of a chunk are summed; a unit takes the
+/// visits of one slice, a part of the output channels and a chunk of the items of their group. Items are taken a few
+/// input channels at a time for one tap (`pixels`), over the output pixels where it has input; where there are too few
+/// channels, in their order, from a copy with padding.
 struct WeightGradient {
   int64_t samples = 0, images_per_block = 1, images = 0;
   int64_t height = 0, width = 0, out_height = 0, out_width = 0;
@@ -97,11 +106,13 @@ struct WeightGradient {
   int64_t visit_images = 1, visit_rows = 1, visit_columns = 1;
   int64_t image_visits = 1, row_visits = 1, column_visits = 1;
   int64_t slices = 1, tile_parts = 1, chunks = 1;
-  /// From an image's first pixel of a visit to item (channel of the chunk, tap).
+  int64_t item_tiles = 1;         ///< of a group: tiles of channels with `pixels`, of items without
+  std::vector<TapPixels> pixels;  ///< one a tap, or empty
+  /// From an image's first pixel of a visit to channel i with `pixels`, to item i without.
   std::vector<int64_t> offsets;
   bool padded = false;  ///< a visit's input is copied into scratch with its padding
   int64_t patch_height = 0, patch_width = 0;
-  int64_t partial_at = 0;  ///< workspace: [slices][output channels][channels][taps]
+  int64_t partial_at = 0;  ///< workspace: [slices][output channels][taps][channels]
   bool accumulates = false;
 };
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/kernels/math.h"
+#include "backend/cpu/kernels/functions.h"
+#include "backend/cpu/kernels/power.h"
 #include "backend/cpu/kernels/random.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -25,13 +26,53 @@ BRISK_INLINE void map(float* out, const float* a, const float* b, int64_t count,
   if (i < count) store_first(out + i, f(load_first(a + i, count - i), load_first(b + i, count - i)), count - i);
 }
 
+template <class F>
+BRISK_INLINE void map(float* out, const float* a, const float* b, const float* c, int64_t count, F f) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(out + i, f(load(a + i), load(b + i), load(c + i)));
+  const int64_t rest = count - i;
+  if (rest > 0)
+    store_first(out + i, f(load_first(a + i, rest), load_first(b + i, rest), load_first(c + i, rest)), rest);
+}
+
 BRISK_INLINE Vec huber(Vec d, Vec delta) {
   const Vec size = abs(d);
   return select(size <= delta, set1(0.5f) * d * d, delta * (size - set1(0.5f) * delta));
 }
 
-/// y > 0 passes dy, NaN stays NaN, all else is 0.
-BRISK_INLINE Vec relu_gradient(Vec dy, Vec y) { return select(is_nan(y), y, keep(y > zero(), dy)); }
+/// dy sign(x); NaN stays NaN.
+BRISK_INLINE Vec abs_gradient(Vec dy, Vec x) {
+  return select(is_nan(x), x, select(x > zero(), dy, keep(x < zero(), -dy)));
+}
+
+/// dy where x is within the bounds; NaN stays NaN.
+BRISK_INLINE Vec clamp_gradient(Vec dy, Vec x, Vec low, Vec high) {
+  return select(is_nan(x), x, keep((low <= x) & (x <= high), dy));
+}
+
+/// dy for the operand that was taken, half of it for each of two equal ones.
+BRISK_INLINE Vec choice_gradient(Vec dy, Mask other_taken, Mask same) {
+  return keep(~other_taken, select(same, dy * set1(0.5f), dy));
+}
+
+/// Calls f with the comparison as a function of two vectors.
+template <class F>
+BRISK_INLINE void with_relation(Relation relation, F f) {
+  switch (relation) {
+    case Relation::less:
+      return f([](Vec x, Vec y) { return x < y; });
+    case Relation::less_equal:
+      return f([](Vec x, Vec y) { return x <= y; });
+    case Relation::greater:
+      return f([](Vec x, Vec y) { return x > y; });
+    case Relation::greater_equal:
+      return f([](Vec x, Vec y) { return x >= y; });
+    case Relation::equal:
+      return f([](Vec x, Vec y) { return x == y; });
+    case Relation::not_equal:
+      return f([](Vec x, Vec y) { return ~(x == y); });
+  }
+}
 
 /// Keeps elements of the tile whose word is at least the threshold, scaled. `at` is the tile's place in the output.
 void dropout(const TileProgram& program, const TileStep& step, const RunState& run, int64_t at, const float* x,
@@ -58,12 +99,102 @@ void dropout(const TileProgram& program, const TileStep& step, const RunState& r
   }
 }
 
+void power(double exponent, const float* x, float* y, int64_t count) {
+  const Power function(exponent);
+  for (int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
+}
+
+/// Functions of one value; false: it is none.
+bool run_function(const TileStep& step, const float* a, float* out, int64_t count) {
+  const Vec c = set1(step.constant), high = set1(step.high);
+  const auto apply = [&](auto f) {
+    map(out, a, count, f);
+    return true;
+  };
+  switch (step.op) {
+    case Micro::relu:
+      return apply([](Vec x) { return relu(x); });
+    case Micro::leaky_relu:
+      return apply([c](Vec x) { return select(x > zero(), x, c * x); });
+    case Micro::elu:
+      return apply([c](Vec x) { return select(x > zero(), x, c * exponential(x).minus_one()); });
+    case Micro::gelu:
+      return apply([](Vec x) { return gelu(x); });
+    case Micro::gelu_tanh:
+      return apply([](Vec x) { return gelu_tanh(x); });
+    case Micro::silu:
+      return apply([](Vec x) { return silu(x); });
+    case Micro::softplus:
+      return apply([](Vec x) { return softplus(x); });
+    case Micro::tanh:
+      return apply([](Vec x) { return tanh(x); });
+    case Micro::sigmoid:
+      return apply([](Vec x) { return sigmoid(x); });
+    case Micro::exp:
+      return apply([](Vec x) { return exp(x); });
+    case Micro::log:
+      return apply([](Vec x) { return log(x); });
+    case Micro::sqrt:
+      return apply([](Vec x) { return sqrt(x); });
+    case Micro::abs:
+      return apply([](Vec x) { return abs(x); });
+    case Micro::clamp:
+      return apply([c, high](Vec x) { return min(high, max(c, x)); });
+    case Micro::reciprocal:
+      return apply([c](Vec x) { return c / x; });
+    case Micro::scale:
+      return apply([c](Vec x) { return x * c; });
+    case Micro::add_scalar:
+      return apply([c](Vec x) { return x + c; });
+    case Micro::huber:
+      return apply([c](Vec d) { return huber(d, c); });
+    default:
+      return false;
+  }
+}
+
+/// Gradients of functions of one value: of dy and the value that the table keeps; false: it is none.
+bool run_gradient(const TileStep& step, const float* dy, const float* value, float* out, int64_t count) {
+  const Vec c = set1(step.constant), high = set1(step.high);
+  const auto apply = [&](auto f) {
+    map(out, dy, value, count, f);
+    return true;
+  };
+  switch (step.op) {
+    case Micro::relu_gradient:
+      return apply([](Vec g, Vec y) { return relu_gradient(g, y); });
+    case Micro::leaky_relu_gradient:
+      return apply([c](Vec g, Vec y) { return select(is_nan(y), y, select(y > zero(), g, c * g)); });
+    case Micro::elu_gradient:
+      return apply([c](Vec g, Vec y) { return select(y > zero(), g, g * (y + c)); });
+    case Micro::gelu_gradient:
+      return apply([](Vec g, Vec x) { return g * gelu_gradient(x); });
+    case Micro::gelu_tanh_gradient:
+      return apply([](Vec g, Vec x) { return g * gelu_tanh_gradient(x); });
+    case Micro::silu_gradient:
+      return apply([](Vec g, Vec x) { return g * silu_gradient(x); });
+    case Micro::tanh_gradient:
+      return apply([](Vec g, Vec y) { return g * fnma(y, y, set1(1.0f)); });
+    case Micro::sigmoid_gradient:
+      return apply([](Vec g, Vec y) { return g * (y * (set1(1.0f) - y)); });
+    case Micro::abs_gradient:
+      return apply([](Vec g, Vec x) { return abs_gradient(g, x); });
+    case Micro::clamp_gradient:
+      return apply([c, high](Vec g, Vec x) { return clamp_gradient(g, x, c, high); });
+    case Micro::huber_gradient:
+      return apply([c](Vec g, Vec d) { return g * max(-c, min(c, d)); });
+    default:
+      return false;
+  }
+}
+
 void run_step(const TileProgram& program, const TileStep& step, const RunState* run, int64_t at,
               float* const* registers, int64_t count) {
   const float* a = registers[step.a];
   const float* b = registers[step.b];
+  const float* c = registers[step.c];
   float* out = registers[step.out];
-  const Vec c = set1(step.constant);
+  const Vec constant = set1(step.constant), one = set1(1.0f);
   switch (step.op) {
     case Micro::copy:
       if (out != a) std::memcpy(out, a, static_cast<size_t>(count) * sizeof(float));
@@ -76,34 +207,32 @@ void run_step(const TileProgram& program, const TileStep& step, const RunState* 
       return map(out, a, b, count, [](Vec x, Vec y) { return x * y; });
     case Micro::div:
       return map(out, a, b, count, [](Vec x, Vec y) { return x / y; });
-    case Micro::relu:
-      return map(out, a, count, [](Vec x) { return relu(x); });
-    case Micro::tanh:
-      return map(out, a, count, [](Vec x) { return tanh(x); });
-    case Micro::sigmoid:
-      return map(out, a, count, [](Vec x) { return sigmoid(x); });
-    case Micro::exp:
-      return map(out, a, count, [](Vec x) { return exp(x); });
-    case Micro::log:
-      return map(out, a, count, [](Vec x) { return log(x); });
-    case Micro::reciprocal:
-      return map(out, a, count, [c](Vec x) { return c / x; });
-    case Micro::scale:
-      return map(out, a, count, [c](Vec x) { return x * c; });
-    case Micro::add_scalar:
-      return map(out, a, count, [c](Vec x) { return x + c; });
-    case Micro::relu_gradient:
-      return map(out, a, b, count, [](Vec dy, Vec y) { return relu_gradient(dy, y); });
-    case Micro::tanh_gradient:
-      return map(out, a, b, count, [](Vec dy, Vec y) { return dy * fnma(y, y, set1(1.0f)); });
-    case Micro::sigmoid_gradient:
-      return map(out, a, b, count, [](Vec dy, Vec y) { return dy * (y * (set1(1.0f) - y)); });
-    case Micro::huber:
-      return map(out, a, count, [c](Vec d) { return huber(d, c); });
-    case Micro::huber_gradient:
-      return map(out, a, b, count, [c](Vec dy, Vec d) { return dy * max(-c, min(c, d)); });
+    case Micro::minimum:  // of two with a NaN, min and max give the second
+      return map(out, a, b, count, [](Vec x, Vec y) { return select(is_nan(x), x, min(x, y)); });
+    case Micro::maximum:
+      return map(out, a, b, count, [](Vec x, Vec y) { return select(is_nan(x), x, max(x, y)); });
+    case Micro::minimum_gradient:
+      return map(out, a, b, c, count, [](Vec g, Vec x, Vec y) { return choice_gradient(g, y < x, x == y); });
+    case Micro::maximum_gradient:
+      return map(out, a, b, c, count, [](Vec g, Vec x, Vec y) { return choice_gradient(g, y > x, x == y); });
+    case Micro::pow:
+      return power(step.exponent, a, out, count);
+    case Micro::compare:
+      return with_relation(step.relation, [&](auto holds) {
+        map(out, a, b, count, [=](Vec x, Vec y) { return keep(holds(x, y), one); });
+      });
+    case Micro::compare_scalar:
+      return with_relation(
+          step.relation, [&](auto holds) { map(out, a, count, [=](Vec x) { return keep(holds(x, constant), one); }); });
+    case Micro::where:
+      return map(out, a, b, c, count, [](Vec holds, Vec x, Vec y) { return select(holds == zero(), y, x); });
+    case Micro::where_gradient:
+      if (step.chosen) return map(out, a, b, count, [](Vec holds, Vec g) { return keep(~(holds == zero()), g); });
+      return map(out, a, b, count, [](Vec holds, Vec g) { return keep(holds == zero(), g); });
     case Micro::dropout:
       return dropout(program, step, *run, at, a, out, count);
+    default:
+      if (!run_function(step, a, out, count)) run_gradient(step, a, b, out, count);
   }
 }
 

@@ -16,21 +16,49 @@ enum class Micro : uint8_t {
   sub,
   mul,
   div,
+  minimum,
+  maximum,
   relu,
+  leaky_relu,
+  elu,
+  gelu,
+  gelu_tanh,
+  silu,
+  softplus,
   tanh,
   sigmoid,
   exp,
   log,
+  sqrt,
+  abs,
+  pow,
+  clamp,
   reciprocal,
   scale,
   add_scalar,
+  huber,
+  compare,
+  compare_scalar,
+  where,
+  minimum_gradient,
+  maximum_gradient,
   relu_gradient,
+  leaky_relu_gradient,
+  elu_gradient,
+  gelu_gradient,
+  gelu_tanh_gradient,
+  silu_gradient,
   tanh_gradient,
   sigmoid_gradient,
-  huber,
+  abs_gradient,
+  clamp_gradient,
   huber_gradient,
+  where_gradient,
   dropout
 };
+
+/// What a comparison asks of its operands.
+enum class Relation : uint8_t { less, less_equal, greater, greater_equal, equal, not_equal };
 
 /// Floats of a tile: a few of them fit the L1 cache together.
 constexpr int64_t kTile = 2048;
@@ -53,10 +81,14 @@ struct TileSource {
 
 struct TileStep {
   Micro op = Micro::copy;
-  int32_t a = 0, b = 0, out = 0;  ///< registers
-  float constant = 0;             ///< factor, value, delta
-  uint64_t key = 0;               ///< dropout's stream
-  uint32_t threshold = 0;         ///< dropout keeps an element whose word is at least this
+  Relation relation = Relation::less;
+  bool chosen = true;                    ///< where_gradient: of the value taken where the condition holds
+  int32_t a = 0, b = 0, c = 0, out = 0;  ///< registers
+  float constant = 0;                    ///< factor, value, delta, slope, alpha, low
+  float high = 0;                        ///< clamp
+  double exponent = 0;                   ///< pow
+  uint64_t key = 0;                      ///< dropout's stream
+  uint32_t threshold = 0;                ///< dropout keeps an element whose word is at least this
 };
 
 /// Registers: first the sources, then the outputs, then temporaries.

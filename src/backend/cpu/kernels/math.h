@@ -12,8 +12,21 @@ constexpr float kLn2High = 0x1.62e430p-1f;  // ln 2 rounded up; the rest below
 constexpr float kLn2Low = -0x1.05c610p-29f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// e^x = 2^n e^r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 q(r).
-BRISK_INLINE Vec exp(Vec x) {
+/// e^x = 2^n e^r with |r| <= ln 2 / 2, as e^r - 1 and 2^n in two factors, since n reaches 128 and -150.
+struct Exponential {
+  Vec rest, scale1, scale2;
+  BRISK_INLINE Vec value() const { return (rest + set1(1.0f)) * scale1 * scale2; }
+  /// x times the value without a denormal before the last product.
+  BRISK_INLINE Vec times(Vec x) const { return (rest + set1(1.0f)) * scale1 * x * scale2; }
+  /// e^x - 1, for x <= 0.
+  BRISK_INLINE Vec minus_one() const {
+    const Vec scale = scale1 * scale2;
+    return fma(rest, scale, scale - set1(1.0f));
+  }
+};
+
+/// e^r = 1 + r + r^2 q(r).
+BRISK_INLINE Exponential exponential(Vec x) {
   // Beyond these the result is 0 or infinity; NaN passes since it stands second.
   const Vec clamped = min(set1(89.0f), max(set1(-104.0f), x));
   const Vec n = round(clamped * set1(1.44269504f));
@@ -22,14 +35,13 @@ BRISK_INLINE Vec exp(Vec x) {
   q = fma(q, r, set1(4.1668401e-2f));
   q = fma(q, r, set1(1.66665195e-1f));
   q = fma(q, r, set1(4.99999934e-1f));
-  const Vec p = fma(r * r, q, r) + set1(1.0f);
-  // 2^n in two factors: n reaches 128 and -150.
   const Ints exponent = to_ints(n);
   const Ints half = shift_right_signed<1>(exponent);
-  const Vec scale1 = from_bits(shift_left<23>(half + set1_int(127)));
-  const Vec scale2 = from_bits(shift_left<23>(exponent - half + set1_int(127)));
-  return p * scale1 * scale2;
+  return {fma(r * r, q, r), from_bits(shift_left<23>(half + set1_int(127))),
+          from_bits(shift_left<23>(exponent - half + set1_int(127)))};
 }
+
+BRISK_INLINE Vec exp(Vec x) { return exponential(x).value(); }
 
 /// x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f). A denormal counts as 0.
 BRISK_INLINE Vec log(Vec x) {

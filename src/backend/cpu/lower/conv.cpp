@@ -1,6 +1,7 @@
 // Convolution: which taps each pixel has, how the work is cut.
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "backend/cpu/kernels/conv.h"
 #include "backend/cpu/lower/activation.h"
@@ -11,9 +12,10 @@
 namespace brisk::backend::cpu {
 namespace {
 
-constexpr int64_t kUnits = 16;                ///< enough for eight threads
+constexpr int64_t kUnits = 32;                ///< enough for eight threads
+constexpr int64_t kCacheBytes = 1 << 20;      ///< of operands that stay in the L2 cache, about: half of it
 constexpr int64_t kMaximumSlices = 32;        ///< of a weight gradient
-constexpr int64_t kChunkItems = 64;           ///< input channels x taps of a weight gradient's chunk, about
+constexpr int64_t kPartialBytes = 1 << 20;    ///< of a weight gradient's slices, about
 constexpr int64_t kUnpackedBytes = 12 << 10;  ///< of a tile that are read where they lie
 constexpr int64_t kVisitBytes = 24 << 10;     ///< of the output gradient's tile in a visit, about: half of the L1 cache
 
@@ -157,10 +159,13 @@ std::vector<ChannelTile> channel_tiles(int64_t groups, int64_t group_channels, i
   return tiles;
 }
 
-/// Cuts images into bands of rows, then into parts of the tiles, until there are enough units.
-int64_t cut(ConvTaps& p, int64_t images) {
+/// Cuts images into bands of rows, then into parts of the tiles, until there are enough units. Weights that leave the
+/// cache are read once a band; then its input stays there.
+int64_t cut(ConvTaps& p, int64_t images, int64_t weight_bytes) {
   const auto rows = static_cast<int64_t>(p.rows.size()), tiles = static_cast<int64_t>(p.tiles.size());
-  p.bands = std::clamp<int64_t>(ceil_divide(kUnits, images), 1, rows);
+  p.tiles_outside = weight_bytes > kCacheBytes;
+  const int64_t bands = p.tiles_outside ? ceil_divide(p.x_image * 4, kCacheBytes) : ceil_divide(kUnits, images);
+  p.bands = std::clamp<int64_t>(bands, 1, rows);
   p.tile_parts = std::clamp<int64_t>(ceil_divide(kUnits, images * p.bands), 1, tiles);
   return images * p.bands * p.tile_parts;
 }
@@ -275,13 +280,13 @@ void lower_taps(const Call& call, const Geometry& g, Side x, const Side& y, cons
   s.w_column = columns[0].w_tap * w_column;
   for (ChannelTile& tile : p.tiles) tile.x = tile.first / y_group * s.channels * x.plane();
   p.x_image = x.channels * x.plane(), p.y_image = y.channels * y.plane(), p.y_plane = y.plane();
-  const int64_t units = cut(p, g.images);
+  const int64_t units = cut(p, g.images, g.out_channels * g.taps() * g.group_channels() * 4);
   lowering.phase(BRISK_PHASE(call, conv_taps), units, std::move(p));
 }
 
 /// Chooses visits, slices, parts and chunks; sets what depends on them.
-void cut(const Call& call, const Geometry& g, WeightGradient& p) {
-  const int64_t vector = call.lanes() * 4;
+void cut(const Call& call, const Geometry& g, bool by_tap, WeightGradient& p) {
+  const int64_t vector = call.lanes() * 4, together = tile_pixels(call.lanes());
   const int64_t pixels = std::max<int64_t>(1, kVisitBytes / (kTileChannels * vector));
   p.visit_columns = std::min(p.out_width, pixels);
   p.visit_rows = std::clamp<int64_t>(pixels / p.visit_columns, 1, p.out_height);
@@ -289,20 +294,47 @@ void cut(const Call& call, const Geometry& g, WeightGradient& p) {
   p.column_visits = ceil_divide(p.out_width, p.visit_columns);
   p.row_visits = ceil_divide(p.out_height, p.visit_rows);
   p.image_visits = ceil_divide(p.images, p.visit_images);
-  const auto tiles = static_cast<int64_t>(p.tiles.size());
-  p.chunks = ceil_divide(p.channels, ceil_divide(kChunkItems, p.taps));
-  const int64_t visits = p.column_visits * p.row_visits * p.image_visits;
-  p.slices = std::clamp<int64_t>(ceil_divide(2 * kUnits, p.chunks), 1, std::min(visits, kMaximumSlices));
-  p.tile_parts = std::clamp<int64_t>(ceil_divide(kUnits, p.slices * p.chunks), 1, tiles);
   p.patch_height = (p.visit_rows - 1) * p.stride[0] + (g.axis[0].kernel - 1) * g.axis[0].dilation + 1;
   p.patch_width = (p.visit_columns - 1) * p.stride[1] + (g.axis[1].kernel - 1) * g.axis[1].dilation + 1;
+  p.item_tiles = ceil_divide(by_tap ? p.channels : p.channels * p.taps, together);
+  const int64_t near_channels = kCacheBytes / 2 / (p.visit_images * p.patch_height * p.patch_width * vector);
+  p.chunks = by_tap ? ceil_divide(p.item_tiles, std::max<int64_t>(1, near_channels / together)) : 1;
+  const int64_t visits = p.column_visits * p.row_visits * p.image_visits;
+  const int64_t most = std::max<int64_t>(1, kPartialBytes / (g.out_channels * p.channels * p.taps * 4));
+  p.slices = std::min({ceil_divide(kUnits, p.chunks), most, visits, kMaximumSlices});
+  p.tile_parts = std::clamp<int64_t>(ceil_divide(kUnits, p.slices * p.chunks), 1, static_cast<int64_t>(p.tiles.size()));
 }
 
-/// Offsets of the items of a chunk, in planes of `plane` floats with rows of `row` floats and pixels of `pixel`.
-void set_offsets(const Geometry& g, int64_t chunk, int64_t plane, int64_t row, int64_t pixel, WeightGradient& p) {
-  for (int64_t c = 0; c < chunk; ++c) {
-    for (int64_t h = 0; h < g.axis[0].kernel; ++h) {
-      for (int64_t w = 0; w < g.axis[1].kernel; ++w) {
+/// Output positions [first, last) whose tap `k` has input.
+std::pair<int64_t, int64_t> positions_of(const Axis& a, int64_t k) {
+  const int64_t distance = a.padding - k * a.dilation;  // position i reads i stride - distance
+  const int64_t last = a.in - 1 + distance < 0 ? 0 : (a.in - 1 + distance) / a.stride + 1;
+  return {distance > 0 ? ceil_divide(distance, a.stride) : 0, std::min(a.out, last)};
+}
+
+/// Lists the pixels of each tap; x: the input, with its padding where it is compact.
+void set_pixels(const Call& call, const Geometry& g, const Side& x, WeightGradient& p) {
+  const Axis &height = g.axis[0], &width = g.axis[1];
+  const bool compact = p.compact_x_at >= 0;
+  for (int64_t h = 0; h < height.kernel; ++h) {
+    for (int64_t w = 0; w < width.kernel; ++w) {
+      TapPixels tap{h * height.dilation * x.row() + w * width.dilation * x.pixel, 0, p.out_height, 0, p.out_width};
+      if (!compact) {
+        tap.x -= height.padding * x.row() + width.padding * x.pixel;
+        std::tie(tap.first_row, tap.last_row) = positions_of(height, h);
+        std::tie(tap.first_column, tap.last_column) = positions_of(width, w);
+      }
+      p.pixels.push_back(tap);
+    }
+  }
+  for (int64_t c = 0; c < tile_pixels(call.lanes()); ++c) p.offsets.push_back(c * x.plane());
+}
+
+/// Offsets of the items, in planes of `plane` floats with rows of `row` floats and pixels of `pixel`.
+void set_offsets(const Geometry& g, int64_t plane, int64_t row, int64_t pixel, WeightGradient& p) {
+  for (int64_t h = 0; h < g.axis[0].kernel; ++h) {
+    for (int64_t w = 0; w < g.axis[1].kernel; ++w) {
+      for (int64_t c = 0; c < p.channels; ++c) {
         p.offsets.push_back(c * plane + h * g.axis[0].dilation * row + w * g.axis[1].dilation * pixel);
       }
     }
@@ -367,17 +399,18 @@ void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering) {
   p.y_channel = gradient.plane(), p.y_image = g.out_channels * p.y_channel, p.y_row = gradient.row();
   p.tiles = channel_tiles(g.groups, g.group_out_channels(), g.group_channels() * p.x_channel);
   p.accumulates = call.graph.value(call.node.outputs[0]).place == graph::Place::gradient;
-  p.padded = group == 0 && p.padding[0] + p.padding[1] > 0;
-  cut(call, g, p);
-  const int64_t chunk = ceil_divide(p.channels, p.chunks);
-  if (p.padded) {
+  const bool by_tap = p.channels >= tile_pixels(call.lanes());
+  cut(call, g, by_tap, p);
+  p.padded = group == 0 && !by_tap && p.padding[0] + p.padding[1] > 0;
+  if (by_tap) {
+    set_pixels(call, g, from, p);
+  } else if (p.padded) {
     const int64_t row = p.patch_width * lanes;
-    set_offsets(g, chunk, p.patch_height * row, row, lanes, p);
-    lowering.scratch(p.visit_images * chunk * p.patch_height * row * 4);
+    set_offsets(g, p.patch_height * row, row, lanes, p);
+    lowering.scratch(p.visit_images * p.channels * p.patch_height * row * 4);
   } else {
-    set_offsets(g, chunk, p.x_channel, from.row(), from.pixel, p);
+    set_offsets(g, p.x_channel, from.row(), from.pixel, p);
   }
-  lowering.scratch(p.channels * p.taps * 4);
   p.partial_at = lowering.workspace(p.slices * g.out_channels * p.channels * p.taps * 4);
   const int64_t units = p.slices * p.tile_parts * p.chunks;
   lowering.phase(BRISK_PHASE(call, conv_weight_gradient), units, p);

@@ -1,6 +1,6 @@
 // Elementwise ops as tile programs: one node, or a group of nodes.
 #include <algorithm>
-#include <array>
+#include <numeric>
 #include <unordered_map>
 
 #include "backend/cpu/kernels/elementwise.h"
@@ -15,62 +15,91 @@ namespace {
 using graph::ValueId;
 using graph::ValueType;
 
-constexpr std::array<std::pair<std::string_view, Micro>, 19> kMicros = {{
+/// An operation's step, and the attributes that are its constants.
+struct Entry {
+  std::string_view op;
+  Micro micro;
+  std::string_view constant = {}, high = {};
+};
+
+constexpr Entry kEntries[] = {
     {"add", Micro::add},
     {"sub", Micro::sub},
     {"mul", Micro::mul},
     {"div", Micro::div},
+    {"minimum", Micro::minimum},
+    {"maximum", Micro::maximum},
     {"relu", Micro::relu},
+    {"leaky_relu", Micro::leaky_relu, "slope"},
+    {"elu", Micro::elu, "alpha"},
+    {"gelu", Micro::gelu},
+    {"gelu_tanh", Micro::gelu_tanh},
+    {"silu", Micro::silu},
+    {"softplus", Micro::softplus},
     {"tanh", Micro::tanh},
     {"sigmoid", Micro::sigmoid},
     {"exp", Micro::exp},
     {"log", Micro::log},
-    {"reciprocal", Micro::reciprocal},
-    {"scale", Micro::scale},
-    {"add_scalar", Micro::add_scalar},
+    {"sqrt", Micro::sqrt},
+    {"abs", Micro::abs},
+    {"pow", Micro::pow},
+    {"clamp", Micro::clamp, "low", "high"},
+    {"reciprocal", Micro::reciprocal, "numerator"},
+    {"scale", Micro::scale, "factor"},
+    {"add_scalar", Micro::add_scalar, "value"},
+    {"identity", Micro::copy},
+    {"huber", Micro::huber, "delta"},
+    {"compare", Micro::compare},
+    {"compare_scalar", Micro::compare_scalar, "value"},
+    {"where", Micro::where},
+    {"minimum_gradient", Micro::minimum_gradient},
+    {"maximum_gradient", Micro::maximum_gradient},
     {"relu_gradient", Micro::relu_gradient},
+    {"leaky_relu_gradient", Micro::leaky_relu_gradient, "slope"},
+    {"elu_gradient", Micro::elu_gradient, "alpha"},
+    {"gelu_gradient", Micro::gelu_gradient},
+    {"gelu_tanh_gradient", Micro::gelu_tanh_gradient},
+    {"silu_gradient", Micro::silu_gradient},
     {"tanh_gradient", Micro::tanh_gradient},
     {"sigmoid_gradient", Micro::sigmoid_gradient},
-    {"huber", Micro::huber},
-    {"huber_gradient", Micro::huber_gradient},
-    {"identity", Micro::copy},
+    {"abs_gradient", Micro::abs_gradient},
+    {"clamp_gradient", Micro::clamp_gradient, "low", "high"},
+    {"huber_gradient", Micro::huber_gradient, "delta"},
+    {"where_gradient", Micro::where_gradient},
     {"dropout", Micro::dropout},
-}};
+};
 
-Micro micro(std::string_view op) {
-  const auto* found =
-      std::find_if(kMicros.begin(), kMicros.end(), [&](const auto& entry) { return entry.first == op; });
-  return found == kMicros.end() ? Micro::copy : found->second;
+constexpr std::string_view kRelations[] = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
+
+Relation relation_of(const graph::Node& node) {
+  const auto* found = std::find(std::begin(kRelations), std::end(kRelations), node.attributes.text("relation"));
+  return static_cast<Relation>(found - std::begin(kRelations));
 }
 
-TileStep make_step(const graph::Node& node) {
+void set_dropout(const graph::Node& node, TileStep& step) {
+  const double rate = node.attributes.real("rate");
+  step.key = static_cast<uint64_t>(node.attributes.integer("stream"));
+  // With rate 1 no word is large enough; the factor makes zeros of the one that would be.
+  step.threshold = static_cast<uint32_t>(std::min(bernoulli_threshold(rate), uint64_t{UINT32_MAX}));
+  step.constant = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0f;
+}
+
+/// The step of a node whose inputs are in these registers, the last of them also where the step has no use for one.
+TileStep make_step(const graph::Node& node, const std::vector<int32_t>& inputs) {
+  const auto* entry = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                   [&](const Entry& known) { return known.op == node.op->name; });
   TileStep step;
-  step.op = micro(node.op->name);
-  switch (step.op) {
-    case Micro::reciprocal:
-      step.constant = static_cast<float>(node.attributes.real("numerator"));
-      break;
-    case Micro::scale:
-      step.constant = static_cast<float>(node.attributes.real("factor"));
-      break;
-    case Micro::add_scalar:
-      step.constant = static_cast<float>(node.attributes.real("value"));
-      break;
-    case Micro::huber:
-    case Micro::huber_gradient:
-      step.constant = static_cast<float>(node.attributes.real("delta"));
-      break;
-    case Micro::dropout: {
-      const double rate = node.attributes.real("rate");
-      step.key = static_cast<uint64_t>(node.attributes.integer("stream"));
-      // With rate 1 no word is large enough; the factor makes zeros of the one that would be.
-      step.threshold = static_cast<uint32_t>(std::min(bernoulli_threshold(rate), uint64_t{UINT32_MAX}));
-      step.constant = rate < 1 ? static_cast<float>(1 / (1 - rate)) : 0.0f;
-      break;
-    }
-    default:
-      break;
-  }
+  step.op = entry->micro;
+  step.a = inputs[0];
+  step.b = inputs[std::min<size_t>(1, inputs.size() - 1)];
+  step.c = inputs.back();
+  if (!entry->constant.empty()) step.constant = static_cast<float>(node.attributes.real(entry->constant));
+  if (!entry->high.empty()) step.high = static_cast<float>(node.attributes.real(entry->high));
+  if (step.op == Micro::compare || step.op == Micro::compare_scalar) step.relation = relation_of(node);
+  if (step.op == Micro::where_gradient) step.chosen = node.attributes.flag("chosen");
+  if (step.op == Micro::dropout) set_dropout(node, step);
+  if (step.op == Micro::pow) step.exponent = node.attributes.real("exponent");
+  if (step.exponent == 2) step.op = Micro::mul;  // of x and x
   return step;
 }
 
@@ -125,9 +154,9 @@ class Registers {
     }
     for (size_t i = 0; i < nodes.size(); ++i) {
       const graph::Node& node = graph.nodes[static_cast<size_t>(nodes[i])];
-      TileStep step = make_step(node);
-      step.a = at_.at(node.inputs[0]);
-      step.b = at_.at(node.inputs.size() > 1 ? node.inputs[1] : node.inputs[0]);
+      std::vector<int32_t> registers;
+      for (const ValueId id : node.inputs) registers.push_back(at_.at(id));
+      TileStep step = make_step(node, registers);
       step.out = place(node.outputs[0], i, last_direct, program);
       program.steps.push_back(step);
       for (const ValueId id : node.inputs) release(id, i);
@@ -202,12 +231,19 @@ void lower_elementwise(const Call& call, Lowering& lowering) {
     program.sources.push_back(make_source(call.input(i), out, sample_dims(call.input(i), out), dims));
   }
   set_sizes(program, out, call.blocks(), call.lanes());
-  TileStep step = make_step(call.node);
-  step.b = call.inputs() - 1;
+  std::vector<int32_t> registers(static_cast<size_t>(call.inputs()));
+  std::iota(registers.begin(), registers.end(), 0);
+  TileStep step = make_step(call.node, registers);
   step.out = call.inputs();
   program.steps.push_back(step);
   program.staged.assign(1, -1);
   finish(std::move(program), call.isa, lowering);
+}
+
+std::vector<std::string_view> tile_operations() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kEntries) names.push_back(entry.op);
+  return names;
 }
 
 void lower_expand(const Call& call, Lowering& lowering) {

@@ -45,8 +45,13 @@ void lower_store_gradient(const Call& call, Lowering& lowering);
 void lower_reduce(const Call& call, Lowering& lowering);
 void lower_batch_sum(const Call& call, Lowering& lowering);
 
+// cast.cpp
+void lower_cast(const Call& call, Lowering& lowering);
+
 // elementwise.cpp
 void lower_elementwise(const Call& call, Lowering& lowering);
+/// What it takes.
+std::vector<std::string_view> tile_operations();
 void lower_expand(const Call& call, Lowering& lowering);
 /// Elementwise nodes of one output type, tile by tile in one phase. Operands are bound as `inputs` (values made
 /// outside) and `outputs` (values read outside) list them. The bits are those of the nodes run apart.
