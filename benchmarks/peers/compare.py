@@ -110,7 +110,8 @@ def show(row):
         if "failed" in c:
             print(f"{head}failed: {c['failed']}")
         else:
-            print(f"{head}{c['median_ms']:10.3f}{c['best_ms']:10.3f}{c['samples_per_s']:14,.0f}")
+            peak = c.get("peak_bytes", 0) / 1e6
+            print(f"{head}{c['median_ms']:10.3f}{c['best_ms']:10.3f}{c['samples_per_s']:14,.1f}{peak:10,.0f}")
     ratios = "not known"
     if row["ratio"] is not None:
         ratios = f"{row['ratio']:.2f} times as fast (by the fastest steps: {row['ratio_of_best']:.2f})"
@@ -133,7 +134,7 @@ def main():
     others = Others()
     print(f"{chosen.network}, {machine['processor']}, {chosen.threads} threads")
     print(f"{chosen.rounds} rounds of {chosen.seconds} s a contestant, medians")
-    print(f"{'batch':>6s}  {'who':16s}{'median ms':>10s}{'best ms':>10s}{'samples/s':>14s}")
+    print(f"{'batch':>6s}  {'who':16s}{'median ms':>10s}{'best ms':>10s}{'samples/s':>14s}{'peak MB':>10s}")
     rows = []
     for batch in [int(b) for b in chosen.batches.split(",")]:
         rows.append(compare(chosen, batch))

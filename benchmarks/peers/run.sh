@@ -3,7 +3,7 @@
 #   bash benchmarks/peers/run.sh [--quick] [--build FOLDER] [--rounds N] [--seconds S] [--threads T] [--batches 4,64,512]
 #                                [--network lenet] [--modes f32,...] [--out FILE]
 # --build: where bin/brisk is (default: build). --quick: one round of one second. PyTorch is installed into a virtual
-# environment at $BRISK_PEERS_VENV (default: <build>/peers-venv); one that can import torch already is used as it is.
+# environment at $BRISK_PEERS_VENV (default: <build>/peers-venv); one that can import torch and torchvision already is used as it is.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -45,8 +45,8 @@ if [[ ! -x $build/bin/brisk ]]; then
   exit 2
 fi
 venv=${BRISK_PEERS_VENV:-$build/peers-venv}
-if ! "$venv/bin/python" -c "import torch" >/dev/null 2>&1; then
-  echo "installing PyTorch into $venv (once)"
+if ! "$venv/bin/python" -c "import torch, torchvision" >/dev/null 2>&1; then
+  echo "installing PyTorch and torchvision into $venv (once)"
   python3 -m venv "$venv"
   "$venv/bin/python" -m pip install --quiet --requirement "$here/requirements.txt"
 fi

@@ -2,14 +2,17 @@
 
 usage: torch_step.py NET --batch N --mode MODE [--seconds S] [--threads T]
 
-Prints one JSON line: median_ms, best_ms, samples_per_s, steps. Inputs are synthetic and held in memory, SGD has rate
+Prints one JSON line: median_ms, best_ms, samples_per_s, steps, peak_bytes (how far the process grew from where the imports
+left it, at most). Inputs are synthetic and held in memory, SGD has rate
 0.01, momentum 0.9 and weight decay 5e-4 on every parameter (fused), and the loss is read once a run, so that neither
 data loading nor logging is measured. Modes: f32, f32_cl (channels last), each with _compile (torch.compile) at its end.
 """
 
 import argparse
 import json
+import resource
 import time
+from pathlib import Path
 
 import torch
 import torch.nn as nn
@@ -56,9 +59,30 @@ class ResNet18Cifar(nn.Module):
         return self.fc(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
-NETWORKS = {"lenet": (LeNet, (1, 28, 28), 10), "resnet18_cifar": (ResNet18Cifar, (3, 32, 32), 10)}
+def vision(name):
+    """torchvision's network of that name, for 1000 classes."""
+
+    def make():
+        import torchvision
+
+        return getattr(torchvision.models, name)()
+
+    return make
+
+
+NETWORKS = {
+    "lenet": (LeNet, (1, 28, 28), 10),
+    "resnet18_cifar": (ResNet18Cifar, (3, 32, 32), 10),
+    "resnet50": (vision("resnet50"), (3, 224, 224), 1000),
+    "mobilenet_v2": (vision("mobilenet_v2"), (3, 224, 224), 1000),
+    "efficientnet_b0": (vision("efficientnet_b0"), (3, 224, 224), 1000),
+}
 MODES = ("f32", "f32_cl", "f32_compile", "f32_cl_compile")
 WARM_UP_STEPS = 5
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
 
 
 def make_step(network, batch, mode):
@@ -106,6 +130,7 @@ def main():
         torch.set_num_threads(chosen.threads)
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
+    before = resident_bytes()
     times = measure(make_step(chosen.network, chosen.batch, chosen.mode), chosen.seconds)
     median = times[len(times) // 2]
     print(
@@ -114,6 +139,7 @@ def main():
                 "best_ms": times[0] * 1e3,
                 "median_ms": median * 1e3,
                 "mode": chosen.mode,
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before,
                 "samples_per_s": chosen.batch / median,
                 "steps": len(times),
                 "threads": torch.get_num_threads(),

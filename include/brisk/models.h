@@ -65,4 +65,26 @@ BRISK_EXPORT ModelFunction resnet101(ResnetOptions options = {});
 /// resnet18 without its last layer, to be called inside a model function. x: [N, in, height, width]. Returns [N, 512].
 BRISK_EXPORT Var resnet18_features(Var x);
 
+struct UnetOptions {
+  int64_t channels = 64;  ///< of the first level; each further one has twice as many
+  int64_t classes = 2;    ///< channels of the output
+  int64_t depth = 4;      ///< times that the image is halved; at least 1
+};
+/// Segmentation of images (Ronneberger et al. 2015, "U-Net"), with padded convolutions, each followed by batch norm and
+/// relu, so that sizes stay: on the way down two of them and a 2x2 max-pool a level, on the way up a transposed
+/// convolution, the values of the same level, and two convolutions. x: [N, in, height, width], sizes multiples of
+/// 2^depth. Returns logits [N, classes, height, width]. Throws Error [shape] for other sizes.
+BRISK_EXPORT ModelFunction unet(UnetOptions options = {});
+
+struct AutoencoderOptions {
+  int64_t channels = 32;  ///< of the first convolution; the second one has twice as many
+  int64_t features = 32;  ///< numbers that an image is squeezed into
+};
+/// Convolutions of stride 2 and a linear layer to `features` numbers, and the way back with transposed convolutions;
+/// train it with mse() to give back what it is given. x: [N, in, height, width], sizes multiples of 4. Returns x's
+/// shape. Throws Error [shape] for other sizes.
+BRISK_EXPORT ModelFunction autoencoder(AutoencoderOptions options = {});
+/// Its first half, to be called inside a model function. Returns [N, features].
+BRISK_EXPORT Var autoencoder_features(Var x, AutoencoderOptions options = {});
+
 }  // namespace brisk::models

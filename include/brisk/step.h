@@ -37,6 +37,9 @@ class Count {
 struct StepOptions {
   Count accumulate{};  ///< micro-batches of a window (one update); with batch and global_batch: any two give the third
   Count batch{};       ///< samples of a micro-batch; none of the three set: batch 32, accumulate 1
+  /// Largest norm of an update's gradient over all trained parameters; a longer one is scaled down to it (PyTorch's
+  /// clip_grad_norm_). 0: off. StepTotals::gradient_norm is the norm before.
+  double clip_norm = 0;
   Device device = cpu();
   Count global_batch{};  ///< samples of an update = batch x accumulate
   Precision precision = Precision::f32;

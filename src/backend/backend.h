@@ -27,6 +27,8 @@ class Target {
   virtual int lanes() const = 0;         ///< samples of a block in Layout::lanes
   /// First candidate that supports the nodes (several: run as one kernel) at this batch.
   virtual Choice choose(const graph::Graph&, const std::vector<int32_t>& nodes, int64_t samples) const = 0;
+  /// Whether the plan's batched activations lie row-major (Layout::plain) instead of in lanes.
+  virtual bool plain(const graph::Graph&, int64_t /*samples*/) const { return false; }
   /// Whether output 0 of the node may overwrite its input i.
   virtual bool in_place(const graph::Graph&, int32_t node, int input) const = 0;
   virtual int64_t scratch_bytes(const graph::Graph&, int64_t samples) const = 0;  ///< of each worker

@@ -65,6 +65,7 @@ class Step::Impl {
 
   int64_t batch = 0;
   int64_t accumulate = 1;
+  double clip_norm = 0;
   int threads = 1;
   Optimizer optimizer;
   Step::Counters counters() const;
@@ -85,6 +86,11 @@ class Step::Impl {
     std::vector<double> sum, count;  // by Graph::totals index of the training program: terms, then metrics
     int64_t samples = 0;
   };
+  /// Parameters trained since the same update, and where their scalars are.
+  struct Cohort {
+    int64_t started = 0;
+    int32_t first = -1, bias1 = -1, bias2 = -1;
+  };
   struct PlanEntry {
     graph::Phase phase;
     int64_t samples;
@@ -94,7 +100,8 @@ class Step::Impl {
     uint64_t used = 0;
     int64_t stats_offset = -1;        // of the gradient norm in the arena
     std::vector<int32_t> seed_slots;  // scalar of each term, or -1
-    int32_t rate = -1, ratio = -1, first = -1, bias1 = -1, bias2 = -1;
+    std::vector<Cohort> cohorts;
+    int32_t rate = -1, ratio = -1;
   };
   struct Window {
     int64_t micro_batches = 0;
@@ -123,7 +130,12 @@ class Step::Impl {
   void finish_update(PlanEntry& entry, const backend::Fault& fault);
   void drop_window();
   [[noreturn]] void raise(const PlanEntry& entry, const backend::Fault& fault);
-  void check_freeze() const;
+  void mark_trained();
+  void take_memory();
+  void follow_freeze();
+  void keep_moments(const exec::TrainedLayout& before, const Arena& moments);
+  std::vector<int64_t> freeze_versions() const;
+  graph::Segment& segment_of(const graph::ParameterRef& parameter) const;
   int64_t plans_made_ = 0;
   StepTotals report(Sums& sums) const;
   size_t find_parameter(std::string_view name) const;

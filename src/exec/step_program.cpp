@@ -1,5 +1,6 @@
 // Step::Impl, first half: from options, models and losses to a program and its plans.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/machine.h"
@@ -98,6 +99,10 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
     refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
   if (options.precision != Precision::f32)
     throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
+  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
+    throw Error(ErrorCode::option, cat("StepOptions.clip_norm = ", options.clip_norm),
+                "must be finite and at least 0 (off), for example .clip_norm = 1.0");
+  clip_norm = options.clip_norm;
   threads = options.threads == 0 ? allowed_threads() : options.threads;
   optimizer = std::move(made);
   optim::check_rate(optimizer.name + ".learning_rate", optimizer.learning_rate);
@@ -164,7 +169,7 @@ std::vector<Field> Step::Impl::keep_outputs() {
 
 void Step::Impl::seal() {
   if (!tracer_) {
-    check_freeze();
+    follow_freeze();
     return;
   }
   std::vector<graph::ValueId> roots;
@@ -203,26 +208,8 @@ void Step::Impl::seal() {
   traced_terms_.clear();
   traced_metrics_.clear();
 
-  std::vector<optim::NamedParameter> named;
-  for (graph::ParameterRef& parameter : program_.parameters) {
-    const auto& model = models_[static_cast<size_t>(parameter.store)];
-    const graph::Segment& segment = model->segments[static_cast<size_t>(parameter.segment)];
-    const bool chosen = update_states_.empty() ||
-                        std::find(update_states_.begin(), update_states_.end(), model) != update_states_.end();
-    parameter.trainable = chosen && !segment.spec.buffer && !segment.frozen;
-    if (!segment.spec.buffer) named.push_back({parameter.name, parameter.shape.rank(), segment.spec.decay});
-  }
-  const auto resolved = optim::resolve_rules(optimizer, named);
-  size_t next = 0;
-  for (const graph::ParameterRef& parameter : program_.parameters) {
-    passes::ParameterRule rule;
-    if (!parameter.buffer) {
-      rule = {resolved[next].first, resolved[next].second};
-      ++next;
-    }
-    rules_.push_back(rule);
-  }
-  for (const auto& model : models_) freeze_versions_.push_back(model->freeze_version);
+  mark_trained();
+  freeze_versions_ = freeze_versions();
   layout_ = exec::trained_layout(program_);
   const size_t totals = terms_.size() + metric_names_.size();
   for (Sums* sums : {&train_, &evaluation_}) {
@@ -233,16 +220,10 @@ void Step::Impl::seal() {
   window_.count.assign(terms_.size(), 0);
 }
 
-void Step::Impl::check_freeze() const {
-  for (size_t i = 0; i < models_.size(); ++i)
-    if (models_[i]->freeze_version != freeze_versions_[i])
-      throw Error(ErrorCode::state, cat("model '", models_[i]->name, "'"),
-                  "was frozen or unfrozen after this step was compiled; make a new Step");
-}
-
 std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int64_t samples, bool seeds_from_host) {
   exec::PlanSource source;
   source.program = program_;
+  source.request.clip_norm = clip_norm;
   source.request.phase = phase;
   source.request.samples = samples;
   source.request.seeds_from_host = seeds_from_host;

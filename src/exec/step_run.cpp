@@ -19,12 +19,6 @@ using backend::Fault;
 using backend::StepList;
 using graph::Phase;
 
-namespace {
-
-constexpr size_t kMaximumPlans = 16;
-
-}  // namespace
-
 // ---- feeding
 
 void Step::Impl::check_fed(size_t index, const ConstView& view) {
@@ -66,108 +60,6 @@ int64_t Step::Impl::rows_of_feed() {
     throw Error(ErrorCode::data, cat("\"", fields_[0].name, "\""),
                 cat("has ", rows, " rows; StepOptions.batch = ", batch, " is the most"));
   return rows;
-}
-
-// ---- memory and plans
-
-void Step::Impl::prepare() {
-  if (runtime_) return;
-  seal();
-  optim::check_resolved(optimizer.name + ".learning_rate", schedule_);
-  auto plan = make_plan(Phase::train, batch, accumulate > 1);
-  const PlanBytes bytes = plan->bytes;
-  int64_t held = 0;
-  for (const auto& model : models_) held += exec::store_bytes(*model);
-  const int64_t available = available_memory_bytes();
-  if (bytes.total - held > available) {
-    const int64_t most = largest_batch({.budget_bytes = std::max<int64_t>(available + held, 1)});
-    throw Error(ErrorCode::memory, cat("batch ", batch),
-                cat("needs ", grouped(bytes.total), " bytes on ", Device().text(), ", ", grouped(available),
-                    " are available; largest batch that fits: ", most));
-  }
-  for (const auto& model : models_) exec::store_of(*model);
-  runtime_ = backend_->runtime(threads);
-  gradients_ = Arena(bytes.gradients, "gradients");
-  moments_ = Arena(bytes.moments, "moments");
-  activations_ = Arena(bytes.activations, "activations");
-  scalars_.assign(terms_.size() + 8, 0.0f);
-  totals_.assign(2 * (terms_.size() + metric_names_.size()) + 2, 0.0);
-  const auto count = static_cast<size_t>(program_.parameters.size());
-  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2})
-    list->assign(count, nullptr);
-  const auto floats = [](const Arena& arena) { return reinterpret_cast<float*>(arena.data()); };
-  for (size_t i = 0; i < count; ++i) {
-    const graph::ParameterRef& parameter = program_.parameters[i];
-    ModelState& model = *models_[static_cast<size_t>(parameter.store)];
-    bindings_.parameters[i] = exec::store_of(model).data(model.segments[static_cast<size_t>(parameter.segment)]);
-    if (layout_.offsets[i] < 0) continue;
-    bindings_.gradients[i] = floats(gradients_) + layout_.offsets[i];
-    if (optimizer.moments() >= 1) bindings_.moment1[i] = floats(moments_) + layout_.offsets[i];
-    if (optimizer.moments() == 2) bindings_.moment2[i] = floats(moments_) + layout_.floats + layout_.offsets[i];
-  }
-  bindings_.scalars = scalars_.data();
-  bindings_.totals = totals_.data();
-  bindings_.arena = reinterpret_cast<char*>(activations_.data());
-  add_entry(std::move(plan));
-  started_ = std::chrono::steady_clock::now();
-}
-
-int64_t Step::Impl::held_bytes() const {
-  int64_t bytes = activations_.bytes() + gradients_.bytes() + moments_.bytes();
-  for (const auto& model : models_) bytes += exec::store_bytes(*model);
-  return bytes + (runtime_ ? runtime_->scratch_bytes() : 0);
-}
-
-Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool seeds_from_host) {
-  prepare();
-  for (const auto& entry : entries_)
-    if (entry->phase == phase && entry->samples == samples && entry->seeds_from_host == seeds_from_host) {
-      entry->used = ++uses_;
-      return *entry;
-    }
-  return add_entry(make_plan(phase, samples, seeds_from_host));
-}
-
-Step::Impl::PlanEntry& Step::Impl::add_entry(std::shared_ptr<const exec::CompiledPlan> plan) {
-  if (entries_.size() >= kMaximumPlans)
-    entries_.erase(std::min_element(entries_.begin(), entries_.end(),
-                                    [](const auto& a, const auto& b) { return a->used < b->used; }));
-  auto entry = std::make_unique<PlanEntry>();
-  entry->phase = plan->source.request.phase;
-  entry->samples = plan->source.request.samples;
-  entry->seeds_from_host = plan->source.request.seeds_from_host;
-  entry->plan = std::move(plan);
-  entry->used = ++uses_;
-  ++plans_made_;
-  if (entry->plan->graph.arena_bytes > activations_.bytes()) {
-    // Nothing in the arena outlives a run, so a larger one may take its place; what was bound to it is bound again.
-    for (const auto& other : entries_) other->program.reset();
-    activations_ = Arena();
-    activations_ = Arena(entry->plan->graph.arena_bytes, "activations");
-    bindings_.arena = reinterpret_cast<char*>(activations_.data());
-    for (const auto& other : entries_) bind(*other);
-  }
-  bind(*entry);
-  entries_.push_back(std::move(entry));
-  return *entries_.back();
-}
-
-void Step::Impl::bind(PlanEntry& entry) {
-  const graph::Graph& graph = entry.plan->graph;
-  entry.program = runtime_->compile(graph, entry.samples, bindings_);
-  const auto slot = [&](const std::string& name) {
-    const auto found = std::find(graph.scalars.begin(), graph.scalars.end(), name);
-    return found == graph.scalars.end() ? -1 : static_cast<int32_t>(found - graph.scalars.begin());
-  };
-  entry.seed_slots.clear();
-  for (const Term& term : terms_) entry.seed_slots.push_back(slot("seed." + term.name));
-  entry.rate = slot("rate");
-  entry.ratio = slot("ratio");
-  entry.first = slot("first");
-  entry.bias1 = slot("bias1");
-  entry.bias2 = slot("bias2");
-  for (const graph::Node& node : graph.nodes)
-    if (node.op->name == "gradient_stats") entry.stats_offset = graph.value(node.outputs[0]).offset;
 }
 
 // ---- windows
@@ -228,12 +120,14 @@ void Step::Impl::write_update_scalars(PlanEntry& entry) {
     if (slot >= 0) scalars_[static_cast<size_t>(slot)] = static_cast<float>(value);
   };
   rate_ = schedule_.at({.updates = updates_});
-  const double t = static_cast<double>(updates_ + 1);
   write(entry.rate, rate_);
   write(entry.ratio, window_.expected_samples / static_cast<double>(window_.samples));
-  write(entry.first, updates_ == 0 ? 1.0 : 0.0);
-  write(entry.bias1, 1.0 - std::pow(optimizer.beta1, t));
-  write(entry.bias2, 1.0 - std::pow(optimizer.beta2, t));
+  for (const Cohort& cohort : entry.cohorts) {
+    const auto t = static_cast<double>(updates_ + 1 - cohort.started);
+    write(cohort.first, updates_ == cohort.started ? 1.0 : 0.0);
+    write(cohort.bias1, 1.0 - std::pow(optimizer.beta1, t));
+    write(cohort.bias2, 1.0 - std::pow(optimizer.beta2, t));
+  }
 }
 
 void Step::Impl::check_counts() {
@@ -285,7 +179,7 @@ void Step::Impl::take_totals(Sums& sums, bool training) {
 void Step::Impl::run(Close close) {
   const int64_t rows = rows_of_feed();
   prepare();
-  check_freeze();
+  follow_freeze();
   const exec::StepUse use(models_);
   if (window_.micro_batches == 0) {
     check_batch(rows);
@@ -333,7 +227,6 @@ void Step::Impl::close_window() {
 
 void Step::Impl::flush() {
   if (window_.micro_batches == 0) return;
-  check_freeze();
   const exec::StepUse use(models_);
   check_counts();
   // Any training plan closes a window; the one of the full batch is there in most cases.
@@ -374,7 +267,7 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
 void Step::Impl::evaluate(void* const* outputs) {
   const int64_t rows = rows_of_feed();
   prepare();
-  check_freeze();
+  follow_freeze();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
   const Fault fault = launch(entry, StepList::micro_batch, false, outputs);

@@ -1,37 +1,21 @@
 // Losses and metrics as users write them: nodes that give one value a row, wrapped in a Mean.
 #include "brisk/loss.h"
 
-#include <cmath>
 #include <limits>
-#include <numeric>
+#include <optional>
 
-#include "core/text.h"
-#include "graph/trace.h"
+#include "graph/loss_rows.h"
 
 namespace brisk {
 namespace {
 
 using graph::Access;
 using graph::Attributes;
+using graph::finite_f32;
 using graph::Layer;
-
-/// As the kernels hold it.
-bool finite(double value) { return std::isfinite(static_cast<float>(value)); }
-
-/// [N, ...] -> [N]: the mean of each sample's elements.
-Var row_mean(Layer& layer, Var x) {
-  const graph::ValueType& type = Access::type(x);
-  if (type.shape.rank() == 0) return x;
-  std::vector<int64_t> axes(static_cast<size_t>(type.shape.rank()));
-  std::iota(axes.begin(), axes.end(), int64_t{0});
-  return layer.apply("reduce_mean", {x}, {{"axes", axes}, {"keep", false}});
-}
-
-void require_batch(const char* what, const Var& x, Where where) {
-  if (!Access::type(x).batched())
-    throw Error(ErrorCode::shape, what, cat("needs one value a sample, got ", Access::type(x), " without a batch"),
-                where);
-}
+using graph::reduce_rows;
+using graph::require_batch;
+using graph::row_term;
 
 /// Elementwise losses do not broadcast: [N, 1] against [N] is a mistake that would cost a quiet N x N.
 void require_same(const char* what, const Var& output, const Var& target, Where where) {
@@ -43,30 +27,31 @@ void require_same(const char* what, const Var& output, const Var& target, Where 
   require_batch(what, output, where);
 }
 
-Mean row_term(const std::string& name, Var per_row, Where where) {
-  Mean::Term term;
-  term.name = name;
-  term.per_row = per_row;
-  term.where = where;
-  return Mean(term);
-}
+/// Elementwise steps under one loss's name.
+class Steps {
+ public:
+  explicit Steps(Layer& layer) : layer_(layer) {}
+  Var operator()(const char* op, Var x) { return layer_.apply(op, {x}, {}); }
+  Var operator()(const char* op, Var a, Var b) { return layer_.apply(op, {a, b}, {}); }
+  Var scale(Var x, double factor) { return factor == 1 ? x : layer_.apply("scale", {x}, {{"factor", factor}}); }
+  Var add(Var x, double value) { return value == 0 ? x : layer_.apply("add_scalar", {x}, {{"value", value}}); }
+  Var is_zero(Var x) {
+    return layer_.apply("compare_scalar", {x}, {{"relation", std::string("equal")}, {"value", 0.0}});
+  }
+  /// f where t is not 0, else 0 (t itself), also where f is not finite.
+  Var unless_zero(Var t, Var f) { return layer_.apply("where", {is_zero(t), t, f}, {}); }
 
-Var only(const Vars& values) {
-  if (values.size() == 1) return values.entries()[0].second;
-  std::string names;
-  for (const auto& [name, value] : values.entries()) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorCode::data, "loss",
-              cat("compares one output with one target, there are ", values.size(), " (", names,
-                  "); write it as a function of (const Vars& out, const Vars& target)"));
-}
+ private:
+  Layer& layer_;
+};
 
 std::vector<Field> like_output(const Vars& outputs) {
-  const graph::ValueType& type = Access::type(only(outputs));
+  const graph::ValueType& type = Access::type(graph::only_value(outputs));
   return {Field{"target", type.shape, DType::f32}};
 }
 
 std::vector<Field> label_of_output(const Vars& outputs) {
-  only(outputs);
+  graph::only_value(outputs);
   return {Field{"target", {}, DType::i64}};
 }
 
@@ -78,56 +63,23 @@ Var second_output(const Var& first) {
   return Access::make(tracer, node.outputs[1]);
 }
 
-}  // namespace
-
-Mean operator+(Mean a, const Mean& b) {
-  a.terms_.insert(a.terms_.end(), b.terms_.begin(), b.terms_.end());
-  return a;
-}
-
-Mean operator*(Mean a, double factor) {
-  for (Mean::Term& term : a.terms_) {
-    term.factor *= factor;
-    if (!finite(term.factor))
-      throw Error(ErrorCode::option, "Mean",
-                  cat("factor ", factor, " makes the factor of '", term.name, "' ", term.factor,
-                      "; it must be finite as an f32"));
-  }
-  return a;
-}
-
-Mean operator*(double factor, Mean a) { return std::move(a) * factor; }
-
-Var LossFunction::single(const Vars& values) { return only(values); }
-
-Mean sample_mean(Var x, SampleMeanOptions options, Where where) {
-  require_batch("sample_mean", x, where);
-  Layer layer(x, "sample_mean", options.name, where);
-  return row_term(options.name, row_mean(layer, x), where);
-}
-
-Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where where) {
+void check_cross_entropy(const CrossEntropyOptions& options, Where where) {
   const auto refuse = [&](const char* field, double value, const char* allowed) {
     throw Error(ErrorCode::option, cat("cross_entropy.", field, " = ", value), allowed, where);
   };
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
     refuse("label_smoothing", options.label_smoothing, "must be in [0, 1)");
   for (const double weight : options.class_weights)
-    if (!(weight >= 0 && finite(weight))) refuse("class_weights", weight, "each must be finite as an f32, at least 0");
-  Layer layer(logits, "cross_entropy", options.name, where);
-  const graph::ValueType& type = Access::type(logits);
-  if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
-    throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),
-                cat("logits must be [N, classes], got ", type), where);
-  const int64_t classes = type.shape[0];
+    if (!(weight >= 0 && finite_f32(weight)))
+      refuse("class_weights", weight, "each must be finite as an f32, at least 0");
+}
+
+Mean entropy_of_labels(Layer& layer, Var log_probabilities, Var labels, const CrossEntropyOptions& options,
+                       Where where) {
+  const int64_t classes = Access::type(log_probabilities).shape[0];
   if (const size_t weights = options.class_weights.size(); weights != 0 && static_cast<int64_t>(weights) != classes)
     throw Error(ErrorCode::option, "cross_entropy.class_weights",
                 cat("has ", weights, " numbers; it takes one for each of the ", classes, " classes, or none"), where);
-  const graph::ValueType& label_type = Access::type(labels);
-  if (label_type.dtype != DType::i64 || label_type.shape.rank() != 0)
-    throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"),
-                cat("labels must be [N] i64 (class indices), got ", label_type, " ", name(label_type.dtype)), where);
-  const Var log_probabilities = layer.apply("log_softmax", {logits}, {{"axis", int64_t{0}}});
   Mean::Term term;
   term.name = options.name;
   term.per_row = layer.apply("negative_log_likelihood", {log_probabilities, labels},
@@ -140,34 +92,154 @@ Mean cross_entropy(Var logits, Var labels, CrossEntropyOptions options, Where wh
   return Mean(term);
 }
 
-LossFunction cross_entropy(CrossEntropyOptions options) {
-  return {[options](Var logits, Var labels) { return cross_entropy(logits, labels, options, Where{}); },
+Mean entropy_of_probabilities(Layer& layer, Var log_probabilities, Var target, const CrossEntropyOptions& options,
+                              Where where) {
+  const char* const labels_only = "is for labels; the target is probabilities, whose rows and columns can be scaled";
+  if (!options.class_weights.empty()) throw Error(ErrorCode::option, "cross_entropy.class_weights", labels_only, where);
+  if (options.ignore_index != CrossEntropyOptions{}.ignore_index)
+    throw Error(ErrorCode::option, cat("cross_entropy.ignore_index = ", options.ignore_index), labels_only, where);
+  const double smoothing = options.label_smoothing;
+  const auto classes = static_cast<double>(Access::type(target).shape[0]);
+  Steps steps(layer);
+  const Var wanted = steps.add(steps.scale(target, 1 - smoothing), smoothing / classes);
+  const Var products = steps.unless_zero(wanted, steps("mul", wanted, log_probabilities));
+  return row_term(options.name, steps.scale(reduce_rows(layer, "reduce_sum", products), -1), where);
+}
+
+void check_bce(const BceWithLogitsOptions& options, Where where) {
+  if (!(options.pos_weight >= 0 && finite_f32(options.pos_weight)))
+    throw Error(ErrorCode::option, cat("bce_with_logits.pos_weight = ", options.pos_weight),
+                "must be finite as an f32, at least 0", where);
+}
+
+}  // namespace
+
+Mean cross_entropy(Var logits, Var target, CrossEntropyOptions options, Where where) {
+  check_cross_entropy(options, where);
+  Layer layer(logits, "cross_entropy", options.name, where);
+  const auto refuse = [&](const std::string& message) {
+    throw Error(ErrorCode::shape, cat("cross_entropy '", options.name, "'"), message, where);
+  };
+  const graph::ValueType &type = Access::type(logits), &given = Access::type(target);
+  if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
+    refuse(cat("logits must be [N, classes], got ", type));
+  const bool labels = given.dtype == DType::i64 && given.shape.rank() == 0;
+  if (!labels && !(given == type))
+    refuse(cat("labels must be [N] i64 (class indices), or probabilities ", type, " f32, got ", given, " ",
+               name(given.dtype)));
+  const Var log_probabilities = layer.apply("log_softmax", {logits}, {{"axis", int64_t{0}}});
+  return labels ? entropy_of_labels(layer, log_probabilities, target, options, where)
+                : entropy_of_probabilities(layer, log_probabilities, target, options, where);
+}
+
+LossFunction cross_entropy(CrossEntropyOptions options, Where where) {
+  return {[options, where](Var logits, Var target) { return cross_entropy(logits, target, options, where); },
           label_of_output};
+}
+
+// -log sigmoid(x) = softplus(-x), -log(1 - sigmoid(x)) = softplus(x): neither ever takes the difference of two large
+// ones.
+Mean bce_with_logits(Var logits, Var target, BceWithLogitsOptions options, Where where) {
+  check_bce(options, where);
+  require_same("bce_with_logits", logits, target, where);
+  Layer layer(logits, "bce_with_logits", options.name, where);
+  Steps steps(layer);
+  const Var one = steps("mul", target, steps("softplus", steps.scale(logits, -1)));
+  const Var zero = steps("mul", steps.add(steps.scale(target, -1), 1), steps("softplus", logits));
+  const Var sum = steps("add", steps.scale(one, options.pos_weight), zero);
+  return row_term(options.name, reduce_rows(layer, "reduce_mean", sum), where);
+}
+
+Mean bce_with_logits(Var logits, double target, BceWithLogitsOptions options, Where where) {
+  check_bce(options, where);
+  if (!(target >= 0 && target <= 1))
+    throw Error(ErrorCode::option, cat("bce_with_logits target = ", target), "must be in [0, 1]", where);
+  require_batch("bce_with_logits", logits, where);
+  Layer layer(logits, "bce_with_logits", options.name, where);
+  Steps steps(layer);
+  std::optional<Var> sum;
+  if (target > 0) sum = steps.scale(steps("softplus", steps.scale(logits, -1)), options.pos_weight * target);
+  if (target < 1) {
+    const Var zero = steps.scale(steps("softplus", logits), 1 - target);
+    sum = sum ? steps("add", *sum, zero) : zero;
+  }
+  return row_term(options.name, reduce_rows(layer, "reduce_mean", *sum), where);
+}
+
+LossFunction bce_with_logits(BceWithLogitsOptions options, Where where) {
+  return {[options, where](Var logits, Var target) { return bce_with_logits(logits, target, options, where); },
+          like_output};
 }
 
 Mean mse(Var output, Var target, MseOptions options, Where where) {
   require_same("mse", output, target, where);
   Layer layer(output, "mse", options.name, where);
-  const Var difference = layer.apply("sub", {output, target}, {});
-  return row_term(options.name, row_mean(layer, layer.apply("mul", {difference, difference}, {})), where);
+  Steps steps(layer);
+  const Var difference = steps("sub", output, target);
+  return row_term(options.name, reduce_rows(layer, "reduce_mean", steps("mul", difference, difference)), where);
 }
 
-LossFunction mse(MseOptions options) {
-  return {[options](Var output, Var target) { return mse(output, target, options, Where{}); }, like_output};
+LossFunction mse(MseOptions options, Where where) {
+  return {[options, where](Var output, Var target) { return mse(output, target, options, where); }, like_output};
+}
+
+Mean l1(Var output, Var target, L1Options options, Where where) {
+  require_same("l1", output, target, where);
+  Layer layer(output, "l1", options.name, where);
+  Steps steps(layer);
+  const Var distance = steps("abs", steps("sub", output, target));
+  return row_term(options.name, reduce_rows(layer, "reduce_mean", distance), where);
+}
+
+LossFunction l1(L1Options options, Where where) {
+  return {[options, where](Var output, Var target) { return l1(output, target, options, where); }, like_output};
 }
 
 Mean huber(Var output, Var target, HuberOptions options, Where where) {
   // With denormals flushed a smaller one would be 0, and so would the loss.
-  if (!(options.delta >= std::numeric_limits<float>::min() && finite(options.delta)))
+  if (!(options.delta >= std::numeric_limits<float>::min() && finite_f32(options.delta)))
     throw Error(ErrorCode::option, cat("huber.delta = ", options.delta), "must be finite and above 1.2e-38", where);
   require_same("huber", output, target, where);
   Layer layer(output, "huber", options.name, where);
   const Var difference = layer.apply("sub", {output, target}, {});
-  return row_term(options.name, row_mean(layer, layer.apply("huber", {difference}, {{"delta", options.delta}})), where);
+  const Var losses = layer.apply("huber", {difference}, {{"delta", options.delta}});
+  return row_term(options.name, reduce_rows(layer, "reduce_mean", losses), where);
 }
 
-LossFunction huber(HuberOptions options) {
-  return {[options](Var output, Var target) { return huber(output, target, options, Where{}); }, like_output};
+LossFunction huber(HuberOptions options, Where where) {
+  return {[options, where](Var output, Var target) { return huber(output, target, options, where); }, like_output};
+}
+
+Mean kl_divergence(Var log_probabilities, Var target, KlDivergenceOptions options, Where where) {
+  require_same("kl_divergence", log_probabilities, target, where);
+  Layer layer(log_probabilities, "kl_divergence", options.name, where);
+  Steps steps(layer);
+  const Var log_target = steps("log", steps("add", target, steps.is_zero(target)));  // log 1 where the target is 0
+  const Var terms = steps("mul", target, steps("sub", log_target, log_probabilities));
+  return row_term(options.name, reduce_rows(layer, "reduce_sum", steps.unless_zero(target, terms)), where);
+}
+
+LossFunction kl_divergence(KlDivergenceOptions options, Where where) {
+  return {[options, where](Var output, Var target) { return kl_divergence(output, target, options, where); },
+          like_output};
+}
+
+Mean triplet_margin(Var anchor, Var positive, Var negative, TripletMarginOptions options, Where where) {
+  for (const auto& [field, value] : {std::pair("epsilon", options.epsilon), std::pair("margin", options.margin)})
+    if (!(value >= 0 && finite_f32(value)))
+      throw Error(ErrorCode::option, cat("triplet_margin.", field, " = ", value),
+                  "must be finite as an f32, at least 0", where);
+  require_same("triplet_margin", anchor, positive, where);
+  require_same("triplet_margin", anchor, negative, where);
+  Layer layer(anchor, "triplet_margin", options.name, where);
+  Steps steps(layer);
+  const auto distance = [&](Var other) {
+    const Var difference = steps.add(steps("sub", anchor, other), options.epsilon);
+    return steps("sqrt", reduce_rows(layer, "reduce_sum", steps("mul", difference, difference)));
+  };
+  const Var to_positive = distance(positive), to_negative = distance(negative);
+  const Var losses = steps("relu", steps.add(steps("sub", to_positive, to_negative), options.margin));
+  return row_term(options.name, losses, where);
 }
 
 Mean accuracy(Var logits, Var labels, AccuracyOptions options, Where where) {
@@ -180,8 +252,9 @@ Mean accuracy(Var logits, Var labels, AccuracyOptions options, Where where) {
   return Mean(term);
 }
 
-MetricFunction accuracy(AccuracyOptions options) {
-  return {[options](Var logits, Var labels) { return accuracy(logits, labels, options, Where{}); }, label_of_output};
+MetricFunction accuracy(AccuracyOptions options, Where where) {
+  return {[options, where](Var logits, Var labels) { return accuracy(logits, labels, options, where); },
+          label_of_output};
 }
 
 }  // namespace brisk

@@ -18,10 +18,16 @@ namespace brisk::passes {
 struct ParameterRule {
   double weight_decay = 0;
   double rate_scale = 1;
+  int64_t started = 0;  ///< updates that the step had made when it began to train it
 };
+
+/// Parameters that started together have a walk and scalars that count updates ("first", "bias1", "bias2") of their
+/// own. Name of such a scalar: "bias1", or "bias1.500" for those trained since update 500.
+std::string cohort_scalar(const std::string& name, int64_t started);
 
 /// What a plan is specialised to.
 struct PlanRequest {
+  double clip_norm = 0;  ///< the gradient's norm is at most this; 0: as it is
   graph::Phase phase = graph::Phase::train;
   int64_t samples = 0;               ///< rows of the micro-batch
   bool seeds_from_host = true;       ///< false: terms with a count of their own are counted before they are seeded

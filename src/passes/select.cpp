@@ -10,8 +10,8 @@ using graph::Place;
 
 namespace {
 
-Layout layout_of(const graph::Value& value) {
-  return value.type.batched() && value.place == Place::activation ? Layout::lanes : Layout::plain;
+Layout layout_of(const graph::Value& value, bool plain) {
+  return value.type.batched() && value.place == Place::activation && !plain ? Layout::lanes : Layout::plain;
 }
 
 /// All values together stay far below 63 bits, so that no arithmetic on sizes overflows behind this line.
@@ -31,7 +31,8 @@ void check_bytes(const Graph& graph, int64_t samples, int lanes) {
 
 Graph select(Graph graph, const PlanRequest& request) {
   check_bytes(graph, request.samples, request.target->lanes());
-  for (graph::Value& value : graph.values) value.layout = layout_of(value);
+  const bool plain = request.target->plain(graph, request.samples);
+  for (graph::Value& value : graph.values) value.layout = layout_of(value, plain);
   for (size_t i = 0; i < graph.nodes.size();) {
     std::vector<int32_t> nodes = {static_cast<int32_t>(i)};
     while (graph.nodes[i].group >= 0 && i + nodes.size() < graph.nodes.size() &&
@@ -72,6 +73,7 @@ void verify_select(const Graph& graph, const PlanRequest& request) {
   const char* pass = "select";
   verify_structure(graph, pass);
   check(request.target != nullptr, pass, "target", "there is no target");
+  const bool plain = request.target->plain(graph, request.samples);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const std::string at = graph::label(node);
@@ -85,7 +87,7 @@ void verify_select(const Graph& graph, const PlanRequest& request) {
     if (i + 1 < graph.nodes.size()) verify_members(pass, node, graph.nodes[i + 1]);
     for (const auto* list : {&node.inputs, &node.outputs})
       for (const graph::ValueId id : *list)
-        check(graph.value(id).layout == layout_of(graph.value(id)), pass, "layout",
+        check(graph.value(id).layout == layout_of(graph.value(id), plain), pass, "layout",
               cat(at, " refers to a value of another layout than its kind has"));
     if (node.op->view)
       check(graph.value(node.inputs[0]).layout == graph.value(node.outputs[0]).layout, pass, "view",

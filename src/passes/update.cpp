@@ -39,38 +39,35 @@ void commit_statistics(Graph& graph) {
   }
 }
 
-}  // namespace
+ParameterRule rule_of(const std::vector<ParameterRule>& rules, int32_t slot) {
+  return static_cast<size_t>(slot) < rules.size() ? rules[static_cast<size_t>(slot)] : ParameterRule{};
+}
 
-Graph update(Graph graph, const PlanRequest& request) {
-  if (graph.phase != graph::Phase::train) return graph;
-  commit_statistics(graph);
-  std::vector<ValueId> gradients;
-  for (const graph::Value& value : graph.values)
-    if (value.place == Place::gradient && value.producer >= 0)
-      gradients.push_back(static_cast<ValueId>(&value - graph.values.data()));
-  std::sort(gradients.begin(), gradients.end(),
-            [&](ValueId a, ValueId b) { return graph.value(a).slot < graph.value(b).slot; });
-  if (gradients.empty()) return graph;
+struct WalkInputs {
+  ValueId rate, ratio, stats;
+};
 
+/// One walk over parameters that have been trained since the same update.
+void add_walk(Graph& graph, const PlanRequest& request, const std::vector<ValueId>& gradients, int64_t started,
+              WalkInputs given) {
   const Optimizer& optimizer = request.optimizer;
-  const auto scalar = [&](const char* name) { return graph.scalar_value(graph.add_scalar(name)); };
-  const ValueId ratio = scalar("ratio");
-  std::vector<ValueId> inputs = {ratio};
-  inputs.insert(inputs.end(), gradients.begin(), gradients.end());
-  const ValueId stats = graph.emit("gradient_stats", inputs, {}, "gradient_stats", {}, Stage::update);
-
+  const auto scalar = [&](const char* name) {
+    return graph.scalar_value(graph.add_scalar(cohort_scalar(name, started)));
+  };
   const bool adam = optimizer.kind == Optimizer::Kind::adam;
-  inputs = adam ? std::vector<ValueId>{scalar("rate"), ratio, scalar("bias1"), scalar("bias2"), stats}
-                : std::vector<ValueId>{scalar("rate"), ratio, scalar("first"), stats};
+  std::vector<ValueId> inputs = {given.rate, given.ratio};
+  for (const char* name : adam ? std::vector<const char*>{"bias1", "bias2"} : std::vector<const char*>{"first"}) {
+    inputs.push_back(scalar(name));
+  }
+  inputs.push_back(given.stats);
   std::vector<double> decay, scale;
   for (const ValueId gradient : gradients) {
     const int32_t slot = graph.value(gradient).slot;
+    const ParameterRule rule = rule_of(request.rules, slot);
     inputs.push_back(find_value(graph, Place::parameter, slot));
     inputs.push_back(gradient);
     if (optimizer.moments() >= 1) inputs.push_back(find_value(graph, Place::moment1, slot));
     if (optimizer.moments() == 2) inputs.push_back(find_value(graph, Place::moment2, slot));
-    const ParameterRule rule =
-        static_cast<size_t>(slot) < request.rules.size() ? request.rules[static_cast<size_t>(slot)] : ParameterRule{};
     decay.push_back(rule.weight_decay);
     scale.push_back(rule.rate_scale);
   }
@@ -86,6 +83,35 @@ Graph update(Graph graph, const PlanRequest& request) {
     attributes.set("nesterov", optimizer.nesterov);
   }
   graph.add_node(adam ? "adam_walk" : "sgd_walk", inputs, attributes, optimizer.name, {}, Stage::update);
+}
+
+}  // namespace
+
+std::string cohort_scalar(const std::string& name, int64_t started) {
+  return started == 0 ? name : cat(name, ".", started);
+}
+
+Graph update(Graph graph, const PlanRequest& request) {
+  if (graph.phase != graph::Phase::train) return graph;
+  commit_statistics(graph);
+  std::vector<ValueId> gradients;
+  for (const graph::Value& value : graph.values)
+    if (value.place == Place::gradient && value.producer >= 0)
+      gradients.push_back(static_cast<ValueId>(&value - graph.values.data()));
+  std::sort(gradients.begin(), gradients.end(),
+            [&](ValueId a, ValueId b) { return graph.value(a).slot < graph.value(b).slot; });
+  if (gradients.empty()) return graph;
+
+  const auto scalar = [&](const char* name) { return graph.scalar_value(graph.add_scalar(name)); };
+  const ValueId ratio = scalar("ratio"), rate = scalar("rate");
+  std::vector<ValueId> inputs = {ratio};
+  inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+  const ValueId stats =
+      graph.emit("gradient_stats", inputs, {{"clip_norm", request.clip_norm}}, "gradient_stats", {}, Stage::update);
+  std::map<int64_t, std::vector<ValueId>> cohorts;
+  for (const ValueId gradient : gradients)
+    cohorts[rule_of(request.rules, graph.value(gradient).slot).started].push_back(gradient);
+  for (const auto& [started, members] : cohorts) add_walk(graph, request, members, started, {rate, ratio, stats});
   return graph;
 }
 
@@ -103,27 +129,32 @@ WalkForm form_of(const Node& node) {
   return {4, node.attributes.real("momentum") != 0 ? size_t{3} : size_t{2}};
 }
 
-void verify_walk(const Graph& graph, const char* pass, const Node& node, const Optimizer& optimizer) {
+void verify_walk(const Graph& graph, const char* pass, const Node& node, const PlanRequest& request) {
   const std::string at = graph::label(node);
   const bool adam = is(node, "adam_walk");
-  check(adam == (optimizer.kind == Optimizer::Kind::adam), pass, "optimizer", cat(at, " is not what was asked for"));
+  check(adam == (request.optimizer.kind == Optimizer::Kind::adam), pass, "optimizer",
+        cat(at, " is not what was asked for"));
   for (const char* list : {"weight_decay", "rate_scale"})
     for (const double value : node.attributes.reals(list))
       check(std::isfinite(value) && value >= 0, pass, "rules", cat(at, " has ", list, " = ", value));
   const std::vector<const char*> names = adam ? std::vector<const char*>{"rate", "ratio", "bias1", "bias2"}
                                               : std::vector<const char*>{"rate", "ratio", "first"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    const graph::Value& value = graph.value(node.inputs[i]);
-    check(value.place == Place::scalar && graph.scalars[static_cast<size_t>(value.slot)] == names[i], pass, "scalars",
-          cat(at, " does not read ", names[i], " as its input ", i));
-  }
   const auto [first, stride] = form_of(node);
+  const int64_t started = rule_of(request.rules, graph.value(node.inputs[first]).slot).started;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = i < 2 ? names[i] : cohort_scalar(names[i], started);
+    const graph::Value& value = graph.value(node.inputs[i]);
+    check(value.place == Place::scalar && graph.scalars[static_cast<size_t>(value.slot)] == name, pass, "scalars",
+          cat(at, " does not read ", name, " as its input ", i));
+  }
   constexpr Place kPlaces[] = {Place::parameter, Place::gradient, Place::moment1, Place::moment2};
   for (size_t i = first; i < node.inputs.size(); ++i) {
     const graph::Value& value = graph.value(node.inputs[i]);
     const graph::Value& parameter = graph.value(node.inputs[i - (i - first) % stride]);
     check(value.place == kPlaces[(i - first) % stride] && value.slot == parameter.slot, pass, "pairs",
           cat(at, " mixes the operands of two parameters"));
+    check(rule_of(request.rules, value.slot).started == started, pass, "cohort",
+          cat(at, " moves parameters that count different updates"));
   }
 }
 
@@ -143,13 +174,14 @@ void verify_update(const Graph& graph, const PlanRequest& request) {
     walks += walk;
     if (walk) {
       check(stats == 1, pass, "guard", cat(at, " is not preceded by the gradients' statistics"));
-      verify_walk(graph, pass, node, request.optimizer);
+      verify_walk(graph, pass, node, request);
     }
     if (is(node, "gradient_stats")) {
       ++stats;
       std::set<int32_t> read;
       for (size_t i = 1; i < node.inputs.size(); ++i) read.insert(graph.value(node.inputs[i]).slot);
       check(read == gradients, pass, "guard", "the statistics do not cover all gradients");
+      check(node.attributes.real("clip_norm") == request.clip_norm, pass, "clip", cat(at, " clips at another norm"));
     }
     for (const ValueId id : node.outputs) {
       const graph::Value& value = graph.value(id);
@@ -164,7 +196,9 @@ void verify_update(const Graph& graph, const PlanRequest& request) {
   }
   verify_types(graph, pass);
   if (graph.phase != graph::Phase::train) return;
-  check(walks == (gradients.empty() ? 0 : 1), pass, "walk", cat("there are ", walks, " optimizer walks"));
+  std::set<int64_t> starts;
+  for (const int32_t slot : gradients) starts.insert(rule_of(request.rules, slot).started);
+  check(walks == static_cast<int>(starts.size()), pass, "walk", cat("there are ", walks, " optimizer walks"));
   check(updated == gradients, pass, "complete", "the walk does not update exactly the parameters that have a gradient");
   for (const Node& node : graph.nodes)
     if (is(node, "batch_norm"))

@@ -32,7 +32,7 @@ struct State {
 NodeCase walk(const std::string& op, graph::Attributes attributes, std::vector<Operand> scalars, double nonfinite,
               const std::vector<State>& states, uint64_t seed) {
   NodeCase made{op, std::move(attributes), std::move(scalars)};
-  made.inputs.push_back({vector_type(2), {1, nonfinite}});
+  made.inputs.push_back({vector_type(3), {1, nonfinite, 0.75}});
   for (size_t k = 0; k < states.size(); ++k) {
     const auto slot = static_cast<int32_t>(k);
     const graph::ValueType type = vector_type(kSizes[k]);
@@ -139,7 +139,7 @@ TEST(Update, NothingMovesAfterAFault) {
 }
 
 NodeCase stats(const std::vector<std::vector<double>>& gradients) {
-  NodeCase made{"gradient_stats", {}, {scalar(-0.5, 0)}};
+  NodeCase made{"gradient_stats", {{"clip_norm", 0.0}}, {scalar(-0.5, 0)}};
   for (size_t k = 0; k < gradients.size(); ++k) {
     made.inputs.push_back({vector_type(static_cast<int64_t>(gradients[k].size())), gradients[k], Place::gradient,
                            static_cast<int32_t>(k)});

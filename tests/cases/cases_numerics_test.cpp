@@ -276,7 +276,7 @@ struct Walk {
     for (size_t i = 0; i < scalars.size(); ++i) {
       walk.inputs.push_back({p({}), {scalars[i]}, Place::scalar, static_cast<int32_t>(i)});
     }
-    walk.inputs.push_back({p({2}), {std::fabs(g), 0}});
+    walk.inputs.push_back({p({3}), {std::fabs(g), 0, 1}});
     walk.inputs.push_back({p({1}), {w}, Place::parameter, 0});
     walk.inputs.push_back({p({1}), {g}, Place::gradient, 0});
     const Place places[] = {Place::moment1, Place::moment2};

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Native, OpCases, testing::ValuesIn(native_runs()),
 std::vector<const cpu::Implementation*> library_candidates() {
   std::vector<const cpu::Implementation*> candidates;
   for (const cpu::Implementation& implementation : cpu::implementations()) {
-    if (implementation.name != "native") candidates.push_back(&implementation);
+    if (implementation.name != "native" && implementation.name != cpu::kSingle) candidates.push_back(&implementation);
   }
   return candidates;
 }
@@ -83,6 +83,21 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LibraryCandidates);
 INSTANTIATE_TEST_SUITE_P(Library, LibraryCandidates, testing::ValuesIn(library_candidates()), [](const auto& made) {
   return std::string(made.param->op) + "_" + std::string(made.param->name);
 });
+
+/// Kernels for one sample in row-major order: all rows of their operation, at batch 1.
+TEST(OneSample, AgreesWithReference) {
+  for (const cpu::Implementation& implementation : cpu::implementations()) {
+    if (implementation.name != cpu::kSingle) continue;
+    int ran = 0;
+    for (OpCase row : op_cases()) {
+      if (row.op != implementation.op) continue;
+      row.batches = {1};
+      for (const cpu::Isa isa : instruction_sets()) ran += run_row(row, implementation, isa);
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(ran, 0) << implementation.op;
+  }
+}
 
 TEST(OpCaseTable, NamesAreUnique) {
   std::set<std::string> names;

@@ -90,12 +90,14 @@ std::vector<OpCase> gradient_cases() {
                     {std::vector<double>(count, 0.375)}});
   }
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-  const auto stats = [&](const std::string& name, double ratio, std::vector<std::pair<Shape, Fill>> gradients) {
+  const auto stats = [&](const std::string& name, double ratio, std::vector<std::pair<Shape, Fill>> gradients,
+                         double clip_norm = 0) {
     std::vector<CaseInput> inputs = {at(Place::scalar, 0, p({}), constant(ratio))};
     for (size_t i = 0; i < gradients.size(); ++i) {
       inputs.push_back(at(Place::gradient, static_cast<int32_t>(i), p(gradients[i].first), gradients[i].second));
     }
-    rows.push_back({"gradient_stats_" + name, "gradient_stats", {}, std::move(inputs), {1}, {3e-7}});
+    rows.push_back(
+        {"gradient_stats_" + name, "gradient_stats", {{"clip_norm", clip_norm}}, std::move(inputs), {1}, {3e-7}});
   };
   stats("one", 1, {{{1}, uniform()}});
   stats("many", 0.5,
@@ -103,7 +105,10 @@ std::vector<OpCase> gradient_cases() {
   stats("zero", 1, {{{67}, constant(0)}});
   stats("large", 1, {{{100}, constant(1e20)}});
   stats("squares_overflow", 1, {{{128}, constant(1e19)}});
-  stats("clipped", 1e-21, {{{100}, constant(1e20)}});
+  stats("clip", 0.5, {{{67}, uniform()}, {{131, 129}, uniform()}}, 0.75);
+  stats("clip_is_wide_enough", 1, {{{3}, values({1, 2, 2})}}, 3);
+  stats("clip_of_nothing", 1, {{{67}, constant(0)}}, 1);
+  stats("scaled_down", 1e-21, {{{100}, constant(1e20)}});
   stats("large_and_small", 1, {{{2}, values({1e20, 1})}, {{67}, uniform()}});
   stats("tiny", 1, {{{128}, constant(1e-25)}});
   stats("infinite", 1, {{{67}, uniform()}, {{2}, values({kInf, 1})}});
@@ -117,7 +122,7 @@ std::vector<CaseInput> walk_inputs(const std::vector<double>& scalars, int momen
   for (size_t i = 0; i < scalars.size(); ++i) {
     inputs.push_back(at(Place::scalar, static_cast<int32_t>(i), p({}), constant(scalars[i])));
   }
-  inputs.push_back(in(p({2}), values({1.5, 0})));
+  inputs.push_back(in(p({3}), values({1.5, 0, 0.625})));
   for (size_t k = 0; k < shapes.size(); ++k) {
     const auto slot = static_cast<int32_t>(k);
     inputs.push_back(at(Place::parameter, slot, p(shapes[k])));

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
 
 #include "support/networks.h"
@@ -129,6 +130,34 @@ TEST(Predictor, UsesRunningStatisticsWhereNothingFolds) {
   EXPECT_NE(predictor.plan().explain().find("batch_norm_inference"), std::string::npos);
   const Tensor out = predict(predictor, rows, 0, 16, 4);
   EXPECT_EQ(distance_to_evaluation(model, rows.inputs(0, 16), out, 4), 0);
+  EXPECT_LT(distance_to_evaluation(model, rows.inputs(3, 1), predict(predictor, rows, 3, 1, 4), 4), 1e-6);
+}
+
+Var many_kinds(Var x) {
+  Var y =
+      avg_pool2d(relu(conv2d(x, {.bias = false, .channels = 6, .kernel = {3, 2}, .stride = {2, 1}})), {.kernel = 2});
+  y = bias_add(y, parameter("shift", {6}, {.init = init::constant(0.5)}));
+  y = concat({y, tanh(y) * parameter("scale", {6, 1, 1}, {.init = init::ones()})}, {.axis = 1});
+  return softmax(linear(sigmoid(flatten(y)) + exp(flatten(y)), 5), {.axis = 1});
+}
+
+TEST(Predictor, OneRowLiesRowMajorWhereAllOperationsHaveKernelsForIt) {
+  const test::Rows rows = test::make_rows(5, kColour, 5, 11);
+  const auto row_major = [](const Predictor& predictor) {
+    for (const PlanStep& step : predictor.plan(1).steps())
+      if (step.implementation != "single") return false;
+    return true;
+  };
+  Model all(many_kinds, kColour);
+  const Predictor predictor(all, {.batches = {4}});
+  EXPECT_EQ(row_major(predictor), std::getenv("BRISK_CPU_ENGINE") == nullptr);
+  for (const PlanStep& step : predictor.plan(4).steps()) EXPECT_NE(step.implementation, "single");
+  EXPECT_LT(distance_to_evaluation(all, rows.inputs(0, 5), predict(predictor, rows, 0, 5, 5), 5), 1e-6);
+  // A transposed convolution has none: its plan keeps the samples in lanes.
+  Model other([](Var x) { return linear(flatten(conv_transpose2d(x, {.channels = 2, .kernel = 3})), 5); }, kColour);
+  const Predictor lanes(other);
+  EXPECT_FALSE(row_major(lanes));
+  EXPECT_LT(distance_to_evaluation(other, rows.inputs(0, 1), predict(lanes, rows, 0, 1, 5), 5), 1e-6);
 }
 
 TEST(Predictor, OutlivesTheModelAndIsNotChangedByTraining) {

@@ -28,6 +28,21 @@ TEST(Window, SevenSamplesInMicroBatchesOfFourMakeOneMean) {
   EXPECT_EQ(step.clock().updates, 1) << "nothing is open";
 }
 
+// d/dw of 0.5 (w x - y)^2 at w = 0 over y = 1..7 is -4: clipped to norm 1, PyTorch's way, or left as it is.
+TEST(Window, GradientIsClippedOverTheWholeWindow) {
+  const std::vector<float> x(7, 1.0f), y = {1, 2, 3, 4, 5, 6, 7};
+  for (const auto& [limit, moved] : {std::pair(1.0, 0.1 / (1 + 1e-6 / 4)), {4.5, 0.4}, {0.0, 0.4}}) {
+    Model model(one_weight, {1});
+    Step step(model, LossFunction(half_square), sgd({.learning_rate = 0.1}),
+              {.accumulate = 3, .batch = 4, .clip_norm = limit, .targets = {{"target", {1}}}});
+    step.run(view(x, {7, 1}).rows(0, 4), view(y, {7, 1}).rows(0, 4));
+    step.run(view(x, {7, 1}).rows(4, 3), view(y, {7, 1}).rows(4, 3));
+    step.flush();
+    EXPECT_NEAR(model.parameter("w").data<float>()[0], moved, 1e-7) << limit;
+    EXPECT_NEAR(step.read().gradient_norm, 4, 1e-6) << "before it is clipped";
+  }
+}
+
 TEST(Window, AnySplitGivesTheGradientOfTheWhole) {
   const test::Rows rows = test::make_rows(21, {1, 28, 28}, 10, 5);
   Model model(test::lenet, {1, 28, 28});

@@ -17,8 +17,8 @@ STREAM = 4000  # inputs: + a number that grows from tensor to tensor
 class Draw:
     """Tensors of literal numbers, each from a stream of its own."""
 
-    def __init__(self):
-        self.stream = STREAM
+    def __init__(self, stream=STREAM):
+        self.stream = stream
 
     def __call__(self, *shape, low=-2.0, high=2.0):
         self.stream += 1
@@ -231,6 +231,38 @@ def elementwise(draw):
         )
 
 
+def functions(draw):
+    def of_one(name, function, within=4.0, op=None, corners=(), **attributes):
+        low, high = within if isinstance(within, tuple) else (-within, within)
+        x = draw(4, 6, low=low, high=high)
+        x[0, : len(corners)] = torch.tensor(corners, dtype=torch.float64)
+        return case(name, op or name, lambda x: function(x), {"x": x}, draw, attributes)
+
+    yield of_one("leaky_relu", lambda x: F.leaky_relu(x, 0.2), corners=(0.0,), slope=0.2)
+    yield of_one("elu", lambda x: F.elu(x, 1.5), corners=(0.0,), alpha=1.5)
+    yield of_one("gelu", F.gelu, 6.0)
+    yield of_one("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), 6.0)
+    yield of_one("silu", F.silu, 9.0)
+    yield of_one("softplus", F.softplus, 9.0)
+    yield of_one("sqrt", torch.sqrt, (0.1, 9.0))
+    yield of_one("abs", torch.abs, corners=(0.0,))
+    yield of_one("clamp", lambda x: torch.clamp(x, -1.0, 2.0), corners=(-1.0, 2.0), low=-1.0, high=2.0)
+    for exponent in (0.0, 1.0, 2.0, 3.0, 4.0):
+        yield of_one(f"pow_{exponent:g}", lambda x, e=exponent: x**e, 2.0, "pow", (0.0, -1.0), exponent=exponent)
+    for i, exponent in enumerate((0.5, -1.0, -1.5, 2.7)):
+        yield of_one(f"pow_positive_{i}", lambda x, e=exponent: x**e, (0.3, 3.0), "pow", exponent=exponent)
+
+    def of_two(name, function):
+        x, other = draw(4, 6), draw(4, 6)
+        other[1] = x[1]  # equal ones
+        return case(name, name, lambda x, other: function(x, other), {"x": x, "other": other}, draw)
+
+    yield of_two("minimum", torch.minimum)
+    yield of_two("maximum", torch.maximum)
+    yield of_two("where", lambda x, other: torch.where(x < other, x * other, x - other))
+    yield of_two("stop_gradient", lambda x, other: x * other.detach() + other * (x >= 0.5).double())
+
+
 def losses(draw):
     one = torch.tensor(1.0, dtype=torch.float64)
 
@@ -269,6 +301,74 @@ def losses(draw):
     yield regression("mse_one_column", "mse", F.mse_loss, (7, 1))
     yield regression("huber", "huber", F.huber_loss, (5, 3), delta=1.0)
     yield regression("huber_delta", "huber", F.huber_loss, (6, 2), delta=0.25)
+
+
+def more_losses(draw):
+    one = torch.tensor(1.0, dtype=torch.float64)
+
+    def loss(name, op, function, x, target, **attributes):
+        inputs = {"x": x, "target": target}
+        return case(name, op, lambda x, target: function(x, target), inputs, draw, attributes, ("target",), one)
+
+    def shares(*shape):
+        t = draw(*shape, low=0.0, high=1.0)
+        t[0, 0], t[0, 1] = 0.0, 1.0
+        return t
+
+    def bce(x, target, pos_weight=1.0):
+        return F.binary_cross_entropy_with_logits(x, target, pos_weight=torch.tensor(pos_weight, dtype=torch.float64))
+
+    x = draw(5, 3)
+    x[1, 1] = 0.0
+    same = draw(5, 3)
+    same[0] = x[0]  # distances of zero
+    yield loss("l1", "l1", F.l1_loss, x, same)
+    yield loss("bce_with_logits", "bce_with_logits", bce, x, shares(5, 3))
+    yield loss("bce_with_logits_large", "bce_with_logits", bce, draw(6, 2, low=-200.0, high=200.0), shares(6, 2))
+    for suffix, weight in (("none", 0.0), ("more", 2.5)):
+        yield loss(
+            "bce_with_logits_pos_weight_" + suffix,
+            "bce_with_logits",
+            lambda x, t, w=weight: bce(x, t, w),
+            draw(4, 3),
+            shares(4, 3),
+            pos_weight=weight,
+        )
+    for suffix, number in (("zero", 0.0), ("between", 0.75), ("one", 1.0)):
+        yield loss(
+            "bce_with_logits_number_" + suffix,
+            "bce_with_logits_number",
+            lambda x, t, n=number: bce(x, torch.full_like(x, n), 1.5),
+            draw(4, 2),
+            draw(4, 2),
+            number=number,
+            pos_weight=1.5,
+        )
+    yield loss(
+        "kl_divergence",
+        "kl_divergence",
+        lambda x, t: F.kl_div(x, t, reduction="batchmean"),
+        draw(4, 5, low=-4.0, high=0.0),
+        shares(4, 5),
+    )
+    for suffix, margin in (("small", 0.5), ("large", 3.0)):
+        yield loss(
+            "triplet_margin_" + suffix,
+            "triplet_margin",
+            lambda x, t, m=margin: F.triplet_margin_loss(x, t, t * -0.5 + 0.25, margin=m),
+            draw(6, 4),
+            draw(6, 4),
+            margin=margin,
+        )
+    for suffix, smoothing in (("", 0.0), ("_smoothing", 0.2)):
+        yield loss(
+            "cross_entropy_probabilities" + suffix,
+            "cross_entropy",
+            lambda x, t, s=smoothing: F.cross_entropy(x, t, label_smoothing=s),
+            draw(5, 4),
+            shares(5, 4),
+            label_smoothing=smoothing,
+        )
 
 
 def optimizers(draw):
@@ -320,8 +420,9 @@ def write(path):
     draw, cases = Draw(), []
     for family in (convolutions, pools, normalizations, elementwise, losses):
         cases += family(draw)
+    cases += functions(Draw(STREAM + 1000))
     traces = list(optimizers(draw))
-    for family in (transposed_convolutions, resizes):  # after the others, whose numbers depend on the order
+    for family in (transposed_convolutions, resizes, more_losses):  # after the others, whose numbers depend on the order
         cases += family(draw)
 
     def lines(rows):

@@ -55,6 +55,33 @@ Pool2dOptions pool_options(const OpCase& row) {
       .kernel = size_of(row, "kernel", 0), .padding = size_of(row, "padding", 0), .stride = size_of(row, "stride", 0)};
 }
 
+Var function(const OpCase& row, Var x) {
+  if (row.op == "relu") return relu(x);
+  if (row.op == "tanh") return brisk::tanh(x);
+  if (row.op == "sigmoid") return sigmoid(x);
+  if (row.op == "exp") return brisk::exp(x);
+  if (row.op == "log") return brisk::log(x);
+  if (row.op == "sqrt") return brisk::sqrt(x);
+  if (row.op == "abs") return brisk::abs(x);
+  if (row.op == "gelu") return gelu(x);
+  if (row.op == "gelu_tanh") return gelu(x, Gelu::tanh);
+  if (row.op == "silu") return silu(x);
+  if (row.op == "softplus") return softplus(x);
+  if (row.op == "leaky_relu") return leaky_relu(x, row.attribute("slope", 0));
+  if (row.op == "elu") return elu(x, row.attribute("alpha", 0));
+  if (row.op == "pow") return brisk::pow(x, row.attribute("exponent", 0));
+  if (row.op == "clamp") return clamp(x, row.attribute("low", 0), row.attribute("high", 0));
+  throw std::logic_error("no operation " + row.op);
+}
+
+Var function_of_two(const OpCase& row, Var x, Var other) {
+  if (row.op == "minimum") return minimum(x, other);
+  if (row.op == "maximum") return maximum(x, other);
+  if (row.op == "where") return where(x < other, x * other, x - other);
+  if (row.op == "stop_gradient") return x * stop_gradient(other) + other * (x >= 0.5);
+  throw std::logic_error("no operation " + row.op);
+}
+
 Var apply(const OpCase& row, Var x) {
   if (row.op == "conv2d") return convolution(row, x);
   if (row.op == "conv_transpose2d") return transposed_convolution(row, x);
@@ -67,19 +94,21 @@ Var apply(const OpCase& row, Var x) {
     return batch_norm(
         x, {.epsilon = row.attribute("epsilon", 0), .momentum = row.attribute("momentum", 0), .name = "layer"});
   }
-  if (row.op == "relu") return relu(x);
-  if (row.op == "tanh") return brisk::tanh(x);
-  if (row.op == "sigmoid") return sigmoid(x);
-  if (row.op == "exp") return brisk::exp(x);
-  if (row.op == "log") return brisk::log(x);
   if (row.op == "softmax") return softmax(x, {.axis = 1});
   if (row.op == "log_softmax") return log_softmax(x, {.axis = 1});
-  throw std::logic_error("no operation " + row.op);
+  return function(row, x);
 }
 
 Mean loss_of(const OpCase& row, Var x, Var target) {
   if (row.op == "mse") return mse(x, target);
   if (row.op == "huber") return huber(x, target, {.delta = row.attribute("delta", 1)});
+  if (row.op == "l1") return l1(x, target);
+  if (row.op == "bce_with_logits") return bce_with_logits(x, target, {.pos_weight = row.attribute("pos_weight", 1)});
+  if (row.op == "bce_with_logits_number")
+    return bce_with_logits(x, row.attribute("number", 0), {.pos_weight = row.attribute("pos_weight", 1)});
+  if (row.op == "kl_divergence") return kl_divergence(x, target);
+  if (row.op == "triplet_margin")  // the negative is made of the positive, so that one value is given
+    return triplet_margin(x, target, target * -0.5 + 0.25, {.margin = row.attribute("margin", 1)});
   const auto weights = row.inputs.find("class_weights");
   return cross_entropy(x, target,
                        {.class_weights = weights == row.inputs.end() ? std::vector<double>{} : weights->second.values,
@@ -112,7 +141,10 @@ OpProgram::OpProgram(const OpCase& row)
       is_loss_(row.inputs.count("target") != 0),
       trains_(row.attribute("training", 1) != 0),
       model_([&](const Vars& in) { return outputs(in["pick"]); }, Inputs{{"pick", {samples_}}}) {
-  set("x", row.inputs.at("x"), Shape{samples_, row.inputs.at("x").count() / samples_});
+  for (const char* input : {"x", "other"}) {
+    const auto found = row.inputs.find(input);
+    if (found != row.inputs.end()) set(input, found->second, Shape{samples_, found->second.count() / samples_});
+  }
   for (const char* leaf : {"weight", "bias", "running_mean", "running_var"}) {
     const auto found = row.inputs.find(leaf);
     if (found != row.inputs.end()) set(std::string("layer.") + leaf, found->second, shape_of(found->second.shape));
@@ -127,7 +159,10 @@ void OpProgram::set(const std::string& name, const Array& array, const Shape& sh
 Vars OpProgram::outputs(Var pick) const {
   Var x = rows_of("x", pick, row_.inputs.at("x").shape);
   if (is_loss_) return {{"x", x}};
-  return {{"y", apply(row_, x)}, {"q", rows_of("q", pick, row_.cotangent.shape)}};
+  const auto other = row_.inputs.find("other");
+  const Var y = other == row_.inputs.end() ? apply(row_, x)
+                                           : function_of_two(row_, x, rows_of("other", pick, other->second.shape));
+  return {{"y", y}, {"q", rows_of("q", pick, row_.cotangent.shape)}};
 }
 
 Mean OpProgram::objective(const Vars& in) const {
@@ -153,7 +188,7 @@ std::vector<double> OpProgram::pick() const {
 void OpProgram::check_gradients(const Find& find, double tolerance) const {
   if (!is_loss_) expect_close(find("q"), row_.outputs.at("y"), tolerance, "y");
   for (const auto& [name, wanted] : row_.gradients) {
-    const bool is_input = name == "x";
+    const bool is_input = name == "x" || name == "other";
     if (!is_input && !trains_) continue;
     expect_close(find(is_input ? name : "layer." + name), wanted, tolerance, "gradient of " + name);
   }

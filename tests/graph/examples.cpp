@@ -210,7 +210,7 @@ std::vector<Example> loss_examples() {
 }
 
 std::vector<Example> plan_examples() {
-  const ExampleInput scalar = at(Place::scalar, 0, {}), stats = p({2});
+  const ExampleInput scalar = at(Place::scalar, 0, {}), stats = p({3});
   const auto of = [](Place place, int32_t slot) { return at(place, slot, slot == 0 ? Shape{2, 3} : Shape{5}); };
   const auto parameter = [&](int32_t slot) { return of(Place::parameter, slot); };
   const auto gradient = [&](int32_t slot) { return of(Place::gradient, slot); };
@@ -235,7 +235,7 @@ std::vector<Example> plan_examples() {
       {"total", slot, {b({}, 2), b({}, 2)}, {"[2]"}},
       {"seed_rows", {}, {scalar, b({}, 2)}, {"[2N]"}},
       {"seed_count", {{"factor", 0.3}}, {b({})}, {"[]"}},
-      {"gradient_stats", {}, {scalar, gradient(0), gradient(1)}, {"[2]"}},
+      {"gradient_stats", {{"clip_norm", 1.0}}, {scalar, gradient(0), gradient(1)}, {"[3]"}},
       {"sgd_walk", sgd(0), {scalar, scalar, scalar, stats, parameter(0), gradient(0), parameter(1), gradient(1)}, once},
       {"sgd_walk",
        sgd(0.9),

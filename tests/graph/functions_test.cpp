@@ -198,6 +198,72 @@ TEST_F(Functions, Arithmetic) {
             std::string::npos);
 }
 
+TEST_F(Functions, ActivationsAndPowers) {
+  const Var x = input({4, 3});
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ(gelu(x).text(), "[N, 4, 3]");
+  EXPECT_EQ(last().op->name, "gelu");
+  gelu(x, Gelu::tanh);
+  EXPECT_EQ(last().op->name, "gelu_tanh");
+  leaky_relu(x);
+  EXPECT_EQ(last().attributes.print(), "{slope = 0.01}");
+  elu(x);
+  EXPECT_EQ(last().attributes.print(), "{alpha = 1}");
+  pow(x, -1.5);
+  EXPECT_EQ(last().attributes.print(), "{exponent = -1.5}");
+  clamp(x, 0, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(last().attributes.print(), "{high = inf, low = 0}");
+  EXPECT_EQ(error_of([&] { clamp(x, 2, 1, at); }),
+            "Error [option] clamp.low = 2 (net.cpp:6): must not be above clamp.high = 1");
+  EXPECT_NE(error_of([&] { clamp(x, std::nan(""), 1, at); }).find("clamp.low = nan (net.cpp:6)"), std::string::npos);
+  EXPECT_NE(error_of([&] { pow(x, 1e39, at); }).find("pow.exponent = 1e+39 (net.cpp:6): must be a finite number"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { leaky_relu(x, -0.1, at); }).find("leaky_relu.slope = -0.1 (net.cpp:6): must be at least 0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { elu(x, -1, at); }).find("elu.alpha = -1 (net.cpp:6): must be at least 0"),
+            std::string::npos);
+}
+
+TEST_F(Functions, ComparisonsAndChoices) {
+  const Var x = input({4, 3}), bound = parameter("bound", {3});
+  EXPECT_EQ((x < bound).text(), "[N, 4, 3]");
+  EXPECT_EQ(last().attributes.print(), "{relation = less}");
+  0.5 < x;
+  EXPECT_EQ(last().attributes.print(), "{relation = greater, value = 0.5}");
+  0.5 >= x;
+  EXPECT_EQ(last().attributes.print(), "{relation = less_equal, value = 0.5}");
+  not_equal(x, bound);
+  EXPECT_EQ(last().attributes.print(), "{relation = not_equal}");
+  EXPECT_EQ(where(bound > 0.0, x, parameter("other", {4, 1})).text(), "[N, 4, 3]");
+  EXPECT_EQ(minimum(bound, x).text(), "[N, 4, 3]");
+  const Var y = input({5});
+  EXPECT_EQ(error_of([&] {
+              where(x, y, bound, Where{"net.cpp", 2});
+            }),
+            "Error [shape] where 'where2' (net.cpp:2): sizes 3 and 5 do not fit together: [N, 4, 3] from input 'x0', "
+            "[N, 5] from input 'x1' and [3] from parameter 'bound'");
+  EXPECT_NE(error_of([&] { x < std::nan(""); }).find("less: value = nan: must be a finite number"), std::string::npos);
+}
+
+TEST_F(Functions, ElementTypes) {
+  const Var image = input({2, 3}, DType::u8), labels = input({4}, DType::i64);
+  EXPECT_EQ(cast(image, DType::f32).dtype(), DType::f32);
+  EXPECT_EQ(cast(labels, DType::i32).text(), "[N, 4]");
+  const size_t nodes = graph().nodes.size();
+  EXPECT_EQ(cast(image, DType::u8).dtype(), DType::u8);
+  EXPECT_EQ(stop_gradient(labels).dtype(), DType::i64);
+  EXPECT_EQ(graph().nodes.size(), nodes + 1) << "nothing to convert";
+  EXPECT_EQ(error_of([&] {
+              cast(image, DType::bf16, Where{"net.cpp", 3});
+            }),
+            "Error [option] cast.dtype = bf16 (net.cpp:3): must be f32, i32, i64 or u8");
+  EXPECT_EQ(error_of([&] { image * 2.0; }),
+            "Error [shape] scale 'scale1': input must be f32, got u8 [N, 2, 3] from input 'x0'; convert it with "
+            "cast(x, DType::f32)");
+  EXPECT_NE(error_of([&] { image + image; }).find("convert it with cast(x, DType::f32)"), std::string::npos);
+  EXPECT_NE(error_of([&] { where(image, image, image); }).find("convert it with cast"), std::string::npos);
+}
+
 TEST_F(Functions, NumbersThatAnF32CannotHoldAreRefused) {
   const Var x = input({2});
   const std::string finite = "finite";
@@ -229,7 +295,7 @@ TEST_F(Functions, LossesNameWhatTheUserWrote) {
             }),
             "Error [option] cross_entropy.class_weights (net.cpp:9): has 2 numbers; it takes one for each of the 3 "
             "classes, or none");
-  for (const LossFunction& loss : {cross_entropy(), mse(), huber()}) {
+  for (const LossFunction& loss : {cross_entropy(), bce_with_logits(), mse(), l1(), huber(), kl_divergence()}) {
     EXPECT_NE(error_of([&] {
                 loss.infer_targets()({{"lane", x}, {"speed", x}});
               }).find("one output with one target, there are 2 (lane, speed)"),

@@ -225,7 +225,7 @@ const std::vector<Rule>& elementwise_rules() {
       {"clamp_gradient",
        [](Frame& f) {
          binary(f, [low = f.real("low"), high = f.real("high")](double dy, double x) {
-           return std::isnan(x) ? x : low <= x && x <= high ? dy : 0.0;
+           return std::isnan(x) ? x : low < x && x < high ? dy : 0.0;
          });
        }},
       {"huber", huber},

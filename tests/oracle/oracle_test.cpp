@@ -162,7 +162,7 @@ TEST(Oracle, Updates) {
   const std::vector<Operand> inputs = {scalar(0, 0.1),
                                        scalar(1, 2),
                                        scalar(2, 0),
-                                       weight({2}, {1, 0}),
+                                       weight({3}, {1, 0, 1}),
                                        memory(graph::Place::parameter, 4),
                                        memory(graph::Place::gradient, 1),
                                        memory(graph::Place::moment1, 2)};

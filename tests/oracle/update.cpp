@@ -32,7 +32,7 @@ void store_gradient(Frame& f) {
   }
 }
 
-/// Norm of the scaled gradient over its finite elements, and how many are not finite.
+/// Norm of the scaled gradient over its finite elements, how many are not finite, and what brings it to its limit.
 void gradient_stats(Frame& f) {
   double squares = 0, nonfinite = 0;
   for (int i = 1; i < f.count(); ++i) {
@@ -45,7 +45,8 @@ void gradient_stats(Frame& f) {
       if (f.fault.kind == Fault::none) f.fault = {Fault::nonfinite_gradient, f.index, i - 1, 0};
     }
   }
-  f.out().data = {std::fabs(f.in(0).data[0]) * std::sqrt(squares), nonfinite};
+  const double norm = std::fabs(f.in(0).data[0]) * std::sqrt(squares), limit = f.real("clip_norm");
+  f.out().data = {norm, nonfinite, limit > 0 && norm > limit ? limit / (norm + 1e-6) : 1.0};
 }
 
 /// The operands of parameter k of a walk: `moments` memories follow each parameter and its gradient.
@@ -67,7 +68,7 @@ struct Walk {
 };
 
 void sgd_walk(Frame& f) {
-  const double momentum = f.real("momentum"), ratio = f.in(1).data[0];
+  const double momentum = f.real("momentum"), ratio = f.in(1).data[0] * f.in(3).data[2];
   const bool first = f.in(2).data[0] != 0;
   const Walk walk{f, 4, momentum != 0 ? 1 : 0};
   if (walk.skipped(3)) return;
@@ -87,7 +88,7 @@ void sgd_walk(Frame& f) {
 }
 
 void adam_walk(Frame& f) {
-  const double ratio = f.in(1).data[0], bias1 = f.in(2).data[0], bias2 = f.in(3).data[0];
+  const double ratio = f.in(1).data[0] * f.in(4).data[2], bias1 = f.in(2).data[0], bias2 = f.in(3).data[0];
   const double beta1 = f.real("beta1"), beta2 = f.real("beta2");
   const Walk walk{f, 5, 2};
   if (walk.skipped(4)) return;

@@ -199,15 +199,15 @@ void expect_refused(std::string_view pass, const Broken& broken) {
   expect_refused(pass, broken, after(pass, broken.phase));
 }
 
-void expect_ten(const std::vector<Broken>& table) {
+void expect_ten_or_more(const std::vector<Broken>& table) {
   std::set<std::string> names, rules;
   for (const Broken& broken : table) {
     names.insert(broken.name);
     rules.insert(broken.rule);
   }
-  EXPECT_EQ(table.size(), 10u);
-  EXPECT_EQ(names.size(), 10u);
-  EXPECT_EQ(rules.size(), 10u);
+  EXPECT_GE(table.size(), 10u);
+  EXPECT_EQ(names.size(), table.size());
+  EXPECT_GE(rules.size(), 10u);
 }
 
 }  // namespace brisk::passes::test

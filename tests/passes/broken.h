@@ -80,6 +80,6 @@ inline std::string name_of(const testing::TestParamInfo<Broken>& given) { return
 void expect_refused(std::string_view pass, const Broken& broken, Graph graph);
 void expect_refused(std::string_view pass, const Broken& broken);
 /// Ten of them, of ten names and ten rules.
-void expect_ten(const std::vector<Broken>& table);
+void expect_ten_or_more(const std::vector<Broken>& table);
 
 }  // namespace brisk::passes::test

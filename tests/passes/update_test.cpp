@@ -151,6 +151,8 @@ const std::vector<Broken> kBroken = {
      [](Graph& g, PlanRequest&) { node(g, "gradient_stats").stage = Stage::commit; }, "stage"},
     {"GradientThatIsNotGuarded", Phase::train,
      [](Graph& g, PlanRequest&) { node(g, "gradient_stats").inputs.pop_back(); }, "guard"},
+    {"ClipsAtAnotherNorm", Phase::train,
+     [](Graph& g, PlanRequest&) { node(g, "gradient_stats").attributes.set("clip_norm", 1.0); }, "clip"},
     {"NegativeDecay", Phase::train,
      [](Graph& g, PlanRequest&) {
        Node& walk = node(g, "sgd_walk");
@@ -183,7 +185,7 @@ const std::vector<Broken> kBroken = {
 class BrokenUpdate : public testing::TestWithParam<Broken> {};
 TEST_P(BrokenUpdate, IsRefused) { expect_refused("update", GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Ten, BrokenUpdate, testing::ValuesIn(kBroken), name_of);
-TEST(Update, TenBrokenGraphs) { expect_ten(kBroken); }
+TEST(Update, TenBrokenGraphs) { expect_ten_or_more(kBroken); }
 
 TEST(Update, FurtherRules) {
   expect_refused("update", {"Scalars", Phase::train,

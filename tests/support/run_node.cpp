@@ -304,7 +304,7 @@ void declare_slots(Graph& graph, Place place, int32_t slot) {
 
 }  // namespace
 
-Graph build(const NodeCase& node_case) {
+Graph build(const NodeCase& node_case, graph::Layout layout) {
   Graph graph;
   std::vector<ValueId> inputs;
   for (const Operand& operand : node_case.inputs) {
@@ -317,7 +317,7 @@ Graph build(const NodeCase& node_case) {
     if (graph.value(id).place != Place::activation) declare_slots(graph, graph.value(id).place, graph.value(id).slot);
   }
   for (Value& value : graph.values) {
-    if (value.place == Place::activation && value.type.batched()) value.layout = graph::Layout::lanes;
+    if (value.place == Place::activation && value.type.batched()) value.layout = layout;
   }
   return graph;
 }
@@ -362,7 +362,8 @@ std::vector<const cpu::Implementation*> implementations(std::string_view op) {
 
 Outcome run_node(const NodeCase& node_case, const cpu::Implementation& implementation, cpu::Isa isa) {
   Outcome outcome;
-  const Graph graph = build(node_case);
+  const bool single = implementation.name == cpu::kSingle;
+  const Graph graph = build(node_case, single ? graph::Layout::plain : graph::Layout::lanes);
   const cpu::Call call{graph, graph.nodes[0], node_case.samples, isa};
   if (implementation.declines) outcome.declined = implementation.declines(call);
   if (!outcome.declined.empty()) return outcome;

@@ -48,8 +48,8 @@ struct Outcome {
   int64_t value = 0;
 };
 
-/// The graph with the one node; its inputs are the values 0, 1, ...
-graph::Graph build(const NodeCase& node_case);
+/// The graph with the one node; its inputs are the values 0, 1, ... `layout`: of batched activations.
+graph::Graph build(const NodeCase& node_case, graph::Layout layout = graph::Layout::lanes);
 /// The same node by the reference.
 std::vector<oracle::Array> expected(const NodeCase& node_case, oracle::Fault* fault = nullptr);
 

@@ -37,8 +37,8 @@ BRISK_EXPORT Var abs(Var x, Where where = Where::here());
 /// x^exponent as C's pow: of a negative x it is NaN unless the exponent is an integer; x^0 is 1 for all x, with the
 /// gradient 0. exponent: finite as an f32, or Error [option].
 BRISK_EXPORT Var pow(Var x, double exponent, Where where = Where::here());
-/// x limited to [low, high], either of which may be infinite. The gradient passes where low <= x <= high. Throws Error
-/// [option] when low is above high or one of them NaN.
+/// x limited to [low, high], either of which may be infinite. The gradient passes where low < x < high (PyTorch's
+/// rule, so that clamp(x, 0, 6) is its relu6). Throws Error [option] when low is above high or one of them NaN.
 BRISK_EXPORT Var clamp(Var x, double low, double high, Where where = Where::here());
 
 /// Element by element, f32. The dimensions of one sample (without N) broadcast as in NumPy: aligned from the right, a

@@ -18,4 +18,8 @@ struct ReduceOptions {
 BRISK_EXPORT Var reduce_sum(Var x, ReduceOptions options = {}, Where where = Where::here());
 BRISK_EXPORT Var reduce_mean(Var x, ReduceOptions options = {}, Where where = Where::here());
 
+/// Mean over the samples of the micro-batch at hand, f32: [N, ...] -> [...], a value without a batch. It depends on how
+/// a window is split into micro-batches; as a loss it goes through per_batch().
+BRISK_EXPORT Var batch_mean(Var x, Where where = Where::here());
+
 }  // namespace brisk

@@ -16,6 +16,36 @@ Implementation native(std::string_view op, void (*lower)(const Call&, Lowering&)
   return {op, "native", nullptr, lower};
 }
 
+/// For plans of one sample, whose activations lie row-major: all of a plan's nodes, or none.
+std::vector<Implementation> for_one_sample() {
+  std::vector<Implementation> list;
+  const auto add = [&](std::string_view op, void (*lower)(const Call&, Lowering&)) {
+    list.push_back({op, kSingle, not_single, lower});
+  };
+  add("conv2d", lower_single_conv2d);
+  add("linear", lower_single_linear);
+  add("bias_add", lower_single_bias_add);
+  add("batch_norm_inference", lower_single_batch_norm_inference);
+  add("max_pool2d", lower_single_max_pool2d);
+  add("avg_pool2d", lower_single_avg_pool2d);
+  add("load", lower_single_load);
+  add("store", lower_single_store);
+  add("reduce_sum", lower_single_reduce);
+  add("reduce_mean", lower_single_reduce);
+  add("expand", lower_single_expand);
+  add("reshape", lower_single_reshape);
+  add("concat", lower_single_concat);
+  add("slice", lower_single_slice);
+  add("softmax", lower_single_softmax);
+  add("log_softmax", lower_single_softmax);
+  add("stop_gradient", lower_single_reshape);
+  add("cast", lower_single_cast);
+  for (const std::string_view op : tile_operations()) {
+    if (!graph::op(op).random) add(op, lower_single_elementwise);  // random numbers are drawn by sample
+  }
+  return list;
+}
+
 std::vector<Implementation> all() {
   std::vector<Implementation> list = {
       native("conv2d", lower_conv2d),
@@ -69,6 +99,8 @@ std::vector<Implementation> all() {
       native("adam_walk", lower_adam_walk),
   };
   for (const std::string_view op : tile_operations()) list.push_back(native(op, lower_elementwise));
+  const std::vector<Implementation> single = for_one_sample();
+  list.insert(list.end(), single.begin(), single.end());
   const std::span<const Implementation> library = onednn_implementations();
   list.insert(onednn_comes_first() ? list.begin() : list.end(), library.begin(), library.end());
   return list;

@@ -71,6 +71,9 @@ struct Implementation {
   void (*lower)(const Call&, Lowering&) = nullptr;
 };
 
+/// Name of the implementations that stand in for all others where activations lie plain (Target::plain).
+constexpr std::string_view kSingle = "single";
+
 /// The ordered candidates, best first (implementations.cpp).
 std::span<const Implementation> implementations();
 

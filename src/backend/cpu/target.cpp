@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/lower/lower.h"
+#include "backend/cpu/onednn.h"
 #include "core/text.h"
 #include "graph/op_table.h"
 
@@ -36,7 +37,11 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
   Lowering lowering;
   if (nodes.size() > 1) {
     const std::vector<ValueId> inputs = bound_inputs(graph, nodes), outputs = bound_outputs(graph, nodes);
-    lower_group(graph, nodes, samples, isa, inputs, outputs, lowering);
+    if (implementation == kSingle) {
+      lower_single_group(graph, nodes, isa, inputs, outputs, lowering);
+    } else {
+      lower_group(graph, nodes, samples, isa, inputs, outputs, lowering);
+    }
     return lowering;
   }
   const Node& node = graph.nodes[static_cast<size_t>(nodes[0])];
@@ -51,6 +56,16 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
 
 namespace {
 
+/// Whether a batched activation of the node lies row-major.
+bool lies_plain(const Graph& graph, const Node& node) {
+  for (const auto* list : {&node.inputs, &node.outputs})
+    for (const ValueId id : *list) {
+      const graph::Value& value = graph.value(id);
+      if (value.place == graph::Place::activation && value.type.batched()) return value.layout == graph::Layout::plain;
+    }
+  return false;
+}
+
 class CpuTarget : public Target {
  public:
   explicit CpuTarget(Isa isa) : isa_(isa) {}
@@ -58,14 +73,26 @@ class CpuTarget : public Target {
   std::string name() const override { return cat("cpu ", cpu::name(isa_)); }
   int lanes() const override { return cpu::lanes(isa_); }
 
+  /// One sample would leave all lanes but one idle.
+  bool plain(const Graph& graph, int64_t samples) const override {
+    if (graph.phase != graph::Phase::predict || samples != 1 || onednn_comes_first()) return false;
+    return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      return std::any_of(implementations().begin(), implementations().end(), [&](const Implementation& candidate) {
+        return candidate.op == node.op->name && candidate.name == kSingle &&
+               candidate.declines({graph, node, samples, isa_}).empty();
+      });
+    });
+  }
+
   Choice choose(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples) const override {
     Choice choice;
+    const bool single = lies_plain(graph, graph.nodes[static_cast<size_t>(nodes[0])]);
     if (nodes.size() > 1) {
-      choice.implementation = "native";
+      choice.implementation = single ? kSingle : "native";
     } else {
       const Node& node = graph.nodes[static_cast<size_t>(nodes[0])];
       for (const Implementation& candidate : implementations()) {
-        if (candidate.op != node.op->name) continue;
+        if (candidate.op != node.op->name || (candidate.name == kSingle) != single) continue;
         const std::string reason =
             candidate.declines ? candidate.declines({graph, node, samples, isa_}) : std::string();
         if (!reason.empty()) {

@@ -1,6 +1,8 @@
 // What the families' functions of Vars share: options that name themselves when refused, axes as users count them.
 #pragma once
 
+#include <numeric>
+
 #include "brisk/ops/size2.h"
 #include "graph/ops/rules.h"
 #include "graph/trace.h"
@@ -29,5 +31,18 @@ void check_input(const Var& x, std::string_view op, const std::string& name, Whe
 /// A dimension as the user counts it (N is 0, negative from the end) as one of a sample's. Throws Error [shape] for N
 /// and for those that x has not.
 int64_t sample_axis(const Var& x, std::string_view function, int64_t axis, Where where);
+
+/// [N, ...] -> [N]: the sum or the mean of each sample's elements; op: "reduce_sum" or "reduce_mean".
+inline Var reduce_rows(Layer& layer, const char* op, Var x) {
+  std::vector<int64_t> axes(static_cast<size_t>(Access::type(x).shape.rank()));
+  if (axes.empty()) return x;
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  return layer.apply(op, {x}, {{"axes", axes}, {"keep", false}});
+}
+
+/// Zeros of x's type, whatever x holds: nothing is less than itself.
+inline Var zeros_like(Layer& layer, Var x) {
+  return layer.apply("compare", {x, x}, {{"relation", std::string("less")}});
+}
 
 }  // namespace brisk::graph

@@ -52,11 +52,14 @@ Types infer_seed_count(const InferContext& c) {
 
 Types infer_gradient_stats(const InferContext& c) {
   want_plain(c, 0, "ratio", "a scalar", 0);
+  const double clip = c.attributes().real("clip_norm");
+  if (!(clip >= 0)) c.fail(cat("clip_norm = ", clip, ": must be 0 (off) or more"));
   for (int i = 1; i < c.count(); ++i) want_plain(c, i, "gradient", "without a batch");
-  return {plain({2})};
+  return {plain({3})};
 }
 
-// A walk's inputs: scalars, `stats` [2], then for each parameter the parameter, its gradient and its moments.
+// A walk's inputs: scalars, `stats` [3] (norm, number of elements that are not finite, factor of the clipping), then
+// for each parameter the parameter, its gradient and its moments.
 struct Walk {
   int scalars = 0;
   int moments = 0;
@@ -71,7 +74,7 @@ Walk adam_walk(const Attributes&) { return {4, 2}; }
 // Outputs: all new parameters, then all new first moments, then all new second moments.
 Types infer_walk(const InferContext& c, const Walk& walk) {
   for (int i = 0; i < walk.scalars; ++i) want_plain(c, i, "rate, ratio and the like", "a scalar", 0);
-  want_type(c, walk.scalars, "stats", plain({2}));
+  want_type(c, walk.scalars, "stats", plain({3}));
   const int rest = c.count() - walk.first();
   if (rest <= 0 || rest % walk.stride() != 0) {
     c.fail(cat(rest, " inputs after the statistics: must be ", walk.stride(), " for each parameter"));
@@ -160,6 +163,7 @@ std::vector<OpInfo> updates() {
       {.name = "gradient_stats",
        .minimum_inputs = 2,
        .maximum_inputs = -1,
+       .attributes = {{"clip_norm", Kind::real}},
        .infer = infer_gradient_stats,
        .flops = stats_flops},
       {.name = "sgd_walk",

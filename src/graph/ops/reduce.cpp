@@ -96,6 +96,13 @@ void derive_expand(Derivation& d) {
   d.set(0, dx);
 }
 
+/// Each sample gets the gradient of the sum; x is read for its rows alone.
+void derive_batch_sum(Derivation& d) {
+  if (!d.wants(0)) return;
+  const ValueId zeros = d.emit("compare", {d.input(0), d.input(0)}, {{"relation", std::string("less")}});
+  d.set(0, d.emit("add", {zeros, d.output_gradient()}));
+}
+
 Types infer_batch_sum(const InferContext& c) { return {plain(want_batched(c, 0, "input", "[N, ...]").shape)}; }
 
 }  // namespace
@@ -117,7 +124,11 @@ std::span<const OpInfo> reduce_ops() {
        .infer = infer_expand,
        .derive = derive_expand,
        .flops = no_flops},
-      {.name = "batch_sum", .infer = infer_batch_sum, .flops = flops_per_input<1>},
+      {.name = "batch_sum",
+       .infer = infer_batch_sum,
+       .derive = derive_batch_sum,
+       .backward_reads = Reads::inputs,
+       .flops = flops_per_input<1>},
   };
   return ops;
 }
@@ -146,5 +157,17 @@ Var reduce(std::string_view op, Var x, const ReduceOptions& options, Where where
 
 Var reduce_sum(Var x, ReduceOptions options, Where where) { return reduce("reduce_sum", x, options, where); }
 Var reduce_mean(Var x, ReduceOptions options, Where where) { return reduce("reduce_mean", x, options, where); }
+
+Var batch_mean(Var x, Where where) {
+  using namespace graph;
+  if (!Access::type(x).batched())
+    throw Error(ErrorCode::shape, "batch_mean",
+                cat("takes a value of each sample, got ", Access::type(x), " without a batch"), where);
+  Layer layer(x, "batch_mean", "", where);
+  const Var ones =
+      layer.apply("add_scalar", {reduce_rows(layer, "reduce_sum", zeros_like(layer, x))}, {{"value", 1.0}});
+  const Var count = layer.apply("batch_sum", {ones}, {});
+  return layer.apply("div", {layer.apply("batch_sum", {x}, {}), count}, {});
+}
 
 }  // namespace brisk

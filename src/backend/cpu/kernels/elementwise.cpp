@@ -45,9 +45,9 @@ BRISK_INLINE Vec abs_gradient(Vec dy, Vec x) {
   return select(is_nan(x), x, select(x > zero(), dy, keep(x < zero(), -dy)));
 }
 
-/// dy where x is within the bounds; NaN stays NaN.
+/// dy where x is inside the bounds; NaN stays NaN.
 BRISK_INLINE Vec clamp_gradient(Vec dy, Vec x, Vec low, Vec high) {
-  return select(is_nan(x), x, keep((low <= x) & (x <= high), dy));
+  return select(is_nan(x), x, keep((low < x) & (x < high), dy));
 }
 
 /// dy for the operand that was taken, half of it for each of two equal ones.

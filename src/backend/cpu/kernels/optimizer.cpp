@@ -15,6 +15,9 @@ BRISK_INLINE void for_each_stretch(const Walk& walk, int64_t unit, F f) {
   for (int32_t i = walk.unit_begin[at]; i < walk.unit_begin[at + 1]; ++i) f(walk.stretches[static_cast<size_t>(i)]);
 }
 
+/// PyTorch's clip_grad_norm_ adds it to the norm that it divides by.
+constexpr double kClipEpsilon = 1e-6;
+
 /// What squares in float must add up to, so that those that underflow do not count.
 constexpr double kLeastSquares = 1e-27;
 
@@ -115,8 +118,11 @@ void gradient_stats(const void* parameters, const Operands& operands, int64_t, i
     if (partials[2 * unit + 1] > 0 && bad == units) bad = unit;
   }
   const double ratio = std::fabs(static_cast<double>(operands.input<float>(0)[0]));
-  operands.output<float>(0)[0] = static_cast<float>(ratio * std::sqrt(total.sum));
-  operands.output<float>(0)[1] = static_cast<float>(total.nonfinite);
+  const double norm = ratio * std::sqrt(total.sum), limit = static_cast<double>(walk.clip_norm);
+  float* out = operands.output<float>(0);
+  out[0] = static_cast<float>(norm);
+  out[1] = static_cast<float>(total.nonfinite);
+  out[2] = limit > 0 && norm > limit ? static_cast<float>(limit / (norm + kClipEpsilon)) : 1.0f;
   if (bad == units) return;
   int32_t none = Status::none;
   Status& status = *operands.run->status;
@@ -134,7 +140,7 @@ void sgd_walk(const void* parameters, const Operands& operands, int64_t first, i
   const auto& walk = *static_cast<const Walk*>(parameters);
   const int memories = walk.momentum_used ? 1 : 0;
   if (skips(operands, 3)) return skip(walk, operands, 4, memories, first, last);
-  const Vec ratio = set1(operands.input<float>(1)[0]);
+  const Vec ratio = set1(operands.input<float>(1)[0] * operands.input<float>(3)[2]);
   const bool begins = operands.input<float>(2)[0] != 0;
   const Vec momentum = set1(walk.momentum), undamped = set1(walk.undamped);
   for (int64_t unit = first; unit < last; ++unit) {
@@ -164,7 +170,7 @@ void sgd_walk(const void* parameters, const Operands& operands, int64_t first, i
 void adam_walk(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& walk = *static_cast<const Walk*>(parameters);
   if (skips(operands, 4)) return skip(walk, operands, 5, 2, first, last);
-  const Vec ratio = set1(operands.input<float>(1)[0]);
+  const Vec ratio = set1(operands.input<float>(1)[0] * operands.input<float>(4)[2]);
   const Vec beta1 = set1(walk.beta1), beta2 = set1(walk.beta2), rest1 = set1(walk.rest1), rest2 = set1(walk.rest2);
   const Vec epsilon = set1(walk.epsilon);
   const auto bias1 = static_cast<double>(operands.input<float>(2)[0]);

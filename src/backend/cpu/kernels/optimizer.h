@@ -21,6 +21,7 @@ struct Walk {
   std::vector<int32_t> unit_begin;  ///< first stretch of each unit, and their number at the end
   int32_t parameters = 0;
   std::vector<int32_t> parameter_slots;  ///< stats: indices into Graph::parameters
+  float clip_norm = 0;                   ///< stats: 0: off
   int64_t partials_at = 0;               ///< stats: workspace, two doubles a unit (sum of squares, not finite)
   std::vector<float> weight_decay, rate_scale;
   bool momentum_used = false, nesterov = false, decoupled = false;

@@ -28,6 +28,8 @@ void lower_max_pool2d(const Call& call, Lowering& lowering);
 void lower_max_pool2d_gradient(const Call& call, Lowering& lowering);
 void lower_avg_pool2d(const Call& call, Lowering& lowering);
 void lower_avg_pool2d_gradient(const Call& call, Lowering& lowering);
+void lower_single_max_pool2d(const Call& call, Lowering& lowering);
+void lower_single_avg_pool2d(const Call& call, Lowering& lowering);
 
 // resize.cpp
 void lower_resize2d(const Call& call, Lowering& lowering);
@@ -63,6 +65,28 @@ void lower_reshape(const Call& call, Lowering& lowering);
 void lower_concat(const Call& call, Lowering& lowering);
 void lower_slice(const Call& call, Lowering& lowering);
 void lower_pad_slice(const Call& call, Lowering& lowering);
+
+// single.cpp: for one sample whose values lie row-major
+void lower_single_conv2d(const Call& call, Lowering& lowering);
+void lower_single_linear(const Call& call, Lowering& lowering);
+void lower_single_batch_norm_inference(const Call& call, Lowering& lowering);
+void lower_single_bias_add(const Call& call, Lowering& lowering);
+/// Operations whose kernels take values without a batch: one sample is such a value.
+void lower_single_load(const Call& call, Lowering& lowering);
+void lower_single_store(const Call& call, Lowering& lowering);
+void lower_single_elementwise(const Call& call, Lowering& lowering);
+void lower_single_reduce(const Call& call, Lowering& lowering);
+void lower_single_expand(const Call& call, Lowering& lowering);
+void lower_single_reshape(const Call& call, Lowering& lowering);
+void lower_single_concat(const Call& call, Lowering& lowering);
+void lower_single_slice(const Call& call, Lowering& lowering);
+void lower_single_softmax(const Call& call, Lowering& lowering);
+void lower_single_cast(const Call& call, Lowering& lowering);
+void lower_single_group(const graph::Graph& graph, std::span<const int32_t> nodes, Isa isa,
+                        std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs,
+                        Lowering& lowering);
+/// Why a node is not one of a single sample; "" when it is.
+std::string not_single(const Call& call);
 
 // softmax.cpp
 void lower_softmax(const Call& call, Lowering& lowering);

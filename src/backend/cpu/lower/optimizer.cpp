@@ -70,6 +70,7 @@ void lower_gradient_stats(const Call& call, Lowering& lowering) {
   }
   Walk walk = make_walk(sizes);
   walk.parameter_slots = std::move(slots);
+  walk.clip_norm = static_cast<float>(call.node.attributes.real("clip_norm"));
   walk.partials_at = lowering.workspace(units(walk) * 2 * 8);
   lowering.phase(BRISK_PHASE(call, gradient_squares), units(walk), walk);
   lowering.phase(BRISK_PHASE(call, gradient_stats), 1, walk);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/kernels/single.h"
 #include "backend/cpu/lower/dims.h"
 #include "backend/cpu/lower/lower.h"
 
@@ -86,6 +87,14 @@ void lower_max_pool2d(const Call& call, Lowering& lowering) {
 
 void lower_max_pool2d_gradient(const Call& call, Lowering& lowering) {
   lower_backward(call, BRISK_PHASE(call, max_pool_gradient), BRISK_PHASE(call, max_pool_scatter), lowering);
+}
+
+void lower_single_max_pool2d(const Call& call, Lowering& lowering) {
+  lower_forward(call, BRISK_PHASE(call, single_max_pool), lowering);
+}
+
+void lower_single_avg_pool2d(const Call& call, Lowering& lowering) {
+  lower_forward(call, BRISK_PHASE(call, single_average_pool), lowering);
 }
 
 void lower_avg_pool2d(const Call& call, Lowering& lowering) {
