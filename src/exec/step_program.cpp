@@ -111,7 +111,8 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   target_ = backend_->target();
   for (Model* model : options.update) {
     if (!model) throw Error(ErrorCode::option, "StepOptions.update", "holds a null pointer; give &model");
-    update_states_.push_back(model->state());
+    if (!model->state()) throw Error(ErrorCode::option, "StepOptions.update", "holds a model that was moved from");
+    update_states_.push_back(owner_of(model->state()));
   }
   tracer_ = std::make_shared<graph::Tracer>("objective", 0, false);
 }

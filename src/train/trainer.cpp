@@ -71,7 +71,7 @@ class Trainer::Impl {
   }
 
   std::string summary() const {
-    return train::summary_text(*model_.state(), optimizer_, options_, step_ ? &*step_ : nullptr);
+    return train::summary_text(*owner_of(model_.state()), optimizer_, options_, step_ ? &*step_ : nullptr);
   }
   Clock clock() const { return state_.clock; }
   FitStatistics statistics() const { return state_.statistics; }

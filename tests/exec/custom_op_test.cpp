@@ -190,6 +190,17 @@ TEST_P(FailingOp, ReachesTheCallerOfAPredictor) {
   EXPECT_EQ(y, x);
 }
 
+TEST(CustomOp, OneSampleIsPredictedRowMajor) {
+  const Model own = network(test::learnt_swish), built_in = network(composed_swish);
+  const Predictor a(own, {.batches = {1, 5}}), b(built_in, {.batches = {1, 5}});
+  EXPECT_NE(a.plan(1).dump("select").find("; single"), std::string::npos);
+  const test::Rows rows = test::make_rows(6, {3, 8, 8}, 10, 4);
+  std::vector<float> x(60), y(60);
+  a.run(rows.inputs(0, 6), view(x, {6, 10}));  // five and one
+  b.run(rows.inputs(0, 6), view(y, {6, 10}));
+  for (size_t i = 0; i < 60; ++i) EXPECT_NEAR(x[i], y[i], 1e-6) << i;
+}
+
 TEST(CustomOp, AFailureLeavesFitWithTheSameError) {
   std::atomic<Failing::At> at{Failing::At::backward};
   Model model([&](Var x) { return linear(custom_op(Failing(&at), {linear(x, 3)}), 2); }, {4});

@@ -23,6 +23,7 @@ std::vector<Implementation> for_one_sample() {
     list.push_back({op, kSingle, not_single, lower});
   };
   add("conv2d", lower_single_conv2d);
+  add("custom_op", lower_custom_op);
   add("linear", lower_single_linear);
   add("bias_add", lower_single_bias_add);
   add("batch_norm_inference", lower_single_batch_norm_inference);

@@ -45,13 +45,16 @@ class WorkerContext : public OpContext {
   Team& team_;
 };
 
-UserValue user_value(const Call& call, const ValueType& type, int operand, Lowering& lowering) {
+bool in_lanes(const Call& call, graph::ValueId id) { return call.graph.value(id).layout == graph::Layout::lanes; }
+
+/// lanes: how the operand lies; one that nobody wants has rows of its own.
+UserValue user_value(const Call& call, const ValueType& type, int operand, bool lanes, Lowering& lowering) {
   UserValue value;
   value.operand = operand;
   value.dtype = type.dtype;
   if (type.batched()) value.shape.append(type.rows * call.samples);
   for (const int64_t size : type.shape) value.shape.append(size);
-  if (!type.batched() && operand >= 0) return value;
+  if (!lanes && operand >= 0) return value;
   value.rows_at = lowering.workspace(value.shape.count() * size_of(type.dtype));
   if (operand < 0) return value;
   value.move = make_relayout(call, type);
@@ -163,7 +166,9 @@ SharedCall make_call(const Call& call, bool backward, Lowering& lowering) {
   auto made = std::make_shared<UserCall>();
   made->op = &call.node.attributes.object("op");
   made->backward = backward;
-  for (int i = 0; i < call.inputs(); ++i) made->in.push_back(user_value(call, call.input(i), i, lowering));
+  for (int i = 0; i < call.inputs(); ++i)
+    made->in.push_back(
+        user_value(call, call.input(i), i, in_lanes(call, call.node.inputs[static_cast<size_t>(i)]), lowering));
   return made;
 }
 
@@ -171,7 +176,7 @@ SharedCall make_call(const Call& call, bool backward, Lowering& lowering) {
 
 void lower_custom_op(const Call& call, Lowering& lowering) {
   const SharedCall made = make_call(call, false, lowering);
-  made->out.push_back(user_value(call, call.output(0), 0, lowering));
+  made->out.push_back(user_value(call, call.output(0), 0, in_lanes(call, call.node.outputs[0]), lowering));
   add_phases(call, made, lowering);
 }
 
@@ -182,8 +187,11 @@ void lower_custom_op_gradient(const Call& call, Lowering& lowering) {
   int output = 0;
   for (size_t i = 0; i < types.size(); ++i) {
     made->wanted.push_back(wanted[i] != 0 ? 1 : 0);
-    if (types[i].dtype == DType::f32) {
-      made->out.push_back(user_value(call, types[i], wanted[i] != 0 ? output++ : -1, lowering));
+    if (wanted[i] != 0) {
+      const bool lanes = in_lanes(call, call.node.outputs[static_cast<size_t>(output)]);
+      made->out.push_back(user_value(call, types[i], output++, lanes, lowering));
+    } else if (types[i].dtype == DType::f32) {
+      made->out.push_back(user_value(call, types[i], -1, false, lowering));
     } else {
       made->out.push_back({});
       made->out.back().dtype = types[i].dtype;
