@@ -16,6 +16,7 @@
 #include "brisk/op.h"
 #include "brisk/ops/conv.h"
 #include "brisk/ops/elementwise.h"
+#include "brisk/ops/indexing.h"
 #include "brisk/ops/linear.h"
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"

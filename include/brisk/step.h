@@ -93,6 +93,9 @@ class BRISK_EXPORT Step {
   /// for a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
   void run(const ConstView& input, const ConstView& target);
   void run(const Feed& feed);
+  /// The same for an objective without inputs, which makes its values from random_normal() and the like. Throws Error
+  /// [data] when the step has inputs.
+  void run(int64_t rows);
   /// Closes an open window with an update; nothing when none is open.
   void flush();
   /// Says how many samples, and rows that count, the next window has: {{"samples", 200}, {"lane", 120}}. Needed before

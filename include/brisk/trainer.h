@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,9 @@ class BRISK_EXPORT Trainer {
   FitResult fit(const Dataset& train, const Dataset& validation, FitOptions options);
   /// Exact sample-weighted means over a data set, dropout off, running statistics used.
   EvaluationResult evaluate(const Dataset& data);
+  /// What the model makes of all samples, [samples, ...] in the data set's order: its only output, or the one of that
+  /// name. Targets are not needed. Each call makes a Predictor; a program that asks often keeps one of its own.
+  Tensor predict(const Dataset& data, std::string_view output = {});
 
   /// Parameters, decay, batch, precision, plan bytes.
   std::string summary() const;

@@ -1,15 +1,14 @@
 // brisk bench: the training step alone. SGD 0.01, momentum 0.9, weight decay 5e-4 on all parameters; inputs in memory;
 // the loss is read once, at the end.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "brisk/brisk.h"
 #include "cli/allocation_counter.h"
+#include "cli/bench.h"
 #include "cli/commands.h"
 #include "cli/models.h"
 #include "cli/process.h"
@@ -17,19 +16,11 @@
 namespace brisk::cli {
 namespace {
 
+constexpr int64_t kBatch = 64;  ///< unless asked for another
 constexpr int kWarmUpSteps = 3;
 constexpr int64_t kCountedSteps = 50;  ///< at most: allocations are counted
 constexpr double kCountedSeconds = 2;  ///< about what counting may take
 constexpr size_t kFewestSteps = 3;
-
-struct BenchOptions {
-  int64_t batch = 64;
-  bool json = false;
-  ModelChoice model;
-  std::string precision = "f32";
-  double seconds = 5;
-  int threads = 0;
-};
 
 struct Result {
   Allocations allocations;
@@ -42,28 +33,6 @@ struct Result {
   int64_t plan_bytes = 0;
   size_t steps = 0;
   int threads = 0;
-};
-
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// Normal inputs and uniform labels, the same at every start.
-struct Samples {
-  Samples(const NamedModel& model, int64_t batch) {
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    Shape shape{batch};
-    for (const int64_t size : model.input) shape.append(size);
-    input = Tensor(shape);
-    float* const x = input.data<float>();
-    for (int64_t i = 0; i < input.count(); ++i) x[i] = normal(random);
-    target = Tensor(Shape{batch}, DType::i64);
-    int64_t* const y = target.data<int64_t>();
-    for (int64_t i = 0; i < batch; ++i) y[i] = static_cast<int64_t>(random() % static_cast<uint64_t>(model.classes));
-  }
-  Tensor input;
-  Tensor target;
 };
 
 void time_steps(Step& step, const ConstView& x, const ConstView& y, double seconds, Result& result) {
@@ -84,16 +53,14 @@ void time_steps(Step& step, const ConstView& x, const ConstView& y, double secon
 }
 
 Result measure(const BenchOptions& options) {
-  if (!(options.seconds >= 0 && std::isfinite(options.seconds))) {
-    throw Error(ErrorCode::option, "--seconds", "must be a finite number of at least 0");
-  }
   const NamedModel named = find_model(options.model);
+  const int64_t batch = options.batch.value_or(kBatch);
   Model model(named.function, named.input);
   const Optimizer optimizer =
       sgd({.groups = {{.match = "*", .weight_decay = 5e-4}}, .learning_rate = 0.01, .momentum = 0.9});
   Step step(model, cross_entropy(), optimizer,
-            {.batch = options.batch, .precision = parse_precision(options.precision), .threads = options.threads});
-  const Samples samples(named, options.batch);
+            {.batch = batch, .precision = parse_precision(options.precision), .threads = options.threads.value_or(0)});
+  const Samples samples(named, batch);
   const ConstView x = samples.input, y = samples.target;
 
   Result result;
@@ -123,13 +90,13 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const Result& result
     return static_cast<double>(count) / static_cast<double>(result.counted_steps);
   };
   out["model"] = options.model.name;
-  out["batch"] = options.batch;
+  out["batch"] = options.batch.value_or(kBatch);
   out["precision"] = options.precision;
   out["threads"] = result.threads;
   out["steps"] = result.steps;
   out["median_ms"] = result.median_ms;
   out["best_ms"] = result.best_ms;
-  out["samples_per_s"] = static_cast<double>(options.batch) / result.median_ms * 1e3;
+  out["samples_per_s"] = static_cast<double>(options.batch.value_or(kBatch)) / result.median_ms * 1e3;
   out["isa"] = result.isa;
   out["allocations_per_step"] = per_step(result.allocations.own);
   out["allocations_external"] = per_step(result.allocations.external);
@@ -141,7 +108,11 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const Result& result
 }
 
 void run(const BenchOptions& options) {
-  const nlohmann::ordered_json found = to_json(options, measure(options));
+  if (!(options.seconds >= 0 && std::isfinite(options.seconds))) {
+    throw Error(ErrorCode::option, "--seconds", "must be a finite number of at least 0");
+  }
+  const nlohmann::ordered_json found =
+      options.predict ? bench_predictions(options) : to_json(options, measure(options));
   if (options.json) {
     std::printf("%s\n", found.dump().c_str());
     return;
@@ -161,12 +132,18 @@ void add_bench(CLI::App& app, Outcome&) {
       "Measures the training step of a model: SGD 0.01, momentum 0.9, weight decay 5e-4 on all parameters, inputs in "
       "memory, the loss read once at the end. first_step_ms: from the start of the process by the kernel's clock, at "
       "most "
-      "10 ms too large. allocations_*: of all threads, a step; external: oneDNN's own.");
+      "10 ms too large. allocations_*: of all threads, a step; external: oneDNN's own. With --predict: inference, from "
+      "several "
+      "threads at once; gflop_per_s of all together.");
   add_model_options(*command, options->model, true);
-  command->add_option("--batch", options->batch, "samples a step")->capture_default_str();
+  command->add_option("--batch", options->batch, "samples a step [64], rows a call of --predict [1]");
+  command->add_option("--callers", options->callers, "threads that call at once, with --predict")
+      ->capture_default_str();
   command->add_option("--precision", options->precision, "f32")->capture_default_str();
+  command->add_flag("--predict", options->predict, "measure inference: latency and throughput of a Predictor");
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
-  command->add_option("--threads", options->threads, "0: all that this process may use")->capture_default_str();
+  command->add_option("--threads", options->threads,
+                      "of a step [0: all that this process may use], of a call of --predict [1]");
   command->add_flag("--json", options->json, "one JSON object on one line");
   command->callback([options] { run(*options); });
 }

@@ -302,6 +302,7 @@ void Predictor::Impl::compute(Workplace& place, int64_t rows, float* const* para
   int64_t done = 0;
   for (size_t i = 0; i < batches_.size(); ++i) {
     for (; rows - done >= batches_[i]; done += batches_[i]) {
+      arguments.first_sample = done;
       const backend::Fault fault = place.programs[i]->run(backend::StepList::micro_batch, arguments);
       if (fault.kind != backend::Fault::Kind::none) raise(*plans_[i], fault, done);
       for (size_t k = 0; k < inputs_.size(); ++k)

@@ -23,6 +23,10 @@ void Step::run(const Feed& feed) {
   impl_->feed(feed);
   impl_->run(Impl::Close::when_full);
 }
+void Step::run(int64_t rows) {
+  impl_->feed(rows);
+  impl_->run(Impl::Close::when_full);
+}
 void Step::flush() { impl_->flush(); }
 void Step::expect(const std::vector<std::pair<std::string, double>>& counts) { impl_->expect(counts); }
 void Step::forward_backward(const ConstView& input, const ConstView& target) {

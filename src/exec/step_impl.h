@@ -30,6 +30,7 @@ class Step::Impl {
   /// Says what the next run, evaluate or count reads; throws Error [data] for wrong names, shapes or dtypes.
   void feed(const Feed& feed);
   void feed(const ConstView& input, const ConstView& target);
+  void feed(int64_t rows);
   enum class Close : uint8_t { when_full, never };
   void run(Close close);
   void close_window();
@@ -119,6 +120,7 @@ class Step::Impl {
   std::shared_ptr<const exec::CompiledPlan> make_plan(graph::Phase phase, int64_t samples, bool seeds_from_host);
   PlanEntry& entry_for(graph::Phase phase, int64_t samples, bool seeds_from_host);
   PlanEntry& add_entry(std::shared_ptr<const exec::CompiledPlan> plan);
+  [[noreturn]] void refuse_call(const char* call, const char* suits) const;
   void check_fed(size_t field, const ConstView& view);
   int64_t rows_of_feed();
   void open_window(int64_t rows);
@@ -168,6 +170,7 @@ class Step::Impl {
   uint64_t uses_ = 0;
   std::vector<const void*> input_pointers_;  // by field; what was fed last
   std::vector<int64_t> input_rows_;
+  int64_t rows_without_inputs_ = 0;
 
   Window window_;
   std::vector<std::pair<std::string, double>> told_;

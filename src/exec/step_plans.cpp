@@ -62,7 +62,9 @@ std::vector<int64_t> Step::Impl::freeze_versions() const {
 /// After freeze() or unfreeze(): new plans and arenas. Moments of what is trained before and after stay; what is newly
 /// trained starts at zero, with an update count of its own.
 void Step::Impl::follow_freeze() {
-  if (freeze_versions() == freeze_versions_) return;
+  const bool followed = std::equal(models_.begin(), models_.end(), freeze_versions_.begin(), freeze_versions_.end(),
+                                   [](const auto& model, int64_t version) { return model->freeze_version == version; });
+  if (followed) return;
   if (window_.micro_batches > 0)
     throw Error(
         ErrorCode::state, "Model::freeze",

@@ -29,6 +29,7 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
 
 void Step::Impl::feed(const Feed& given) {
   std::fill(input_rows_.begin(), input_rows_.end(), -1);
+  rows_without_inputs_ = 0;
   for (const auto& [name, view] : given.entries())
     check_fed(exec::find_field(fields_, name, "is no input of this step; it takes "), view);
   for (size_t i = 0; i < fields_.size(); ++i)
@@ -36,19 +37,32 @@ void Step::Impl::feed(const Feed& given) {
       throw Error(ErrorCode::data, cat("\"", fields_[i].name, "\""), "is missing from what the step is fed with");
 }
 
+void Step::Impl::refuse_call(const char* call, const char* suits) const {
+  std::string names;
+  for (const Field& field : fields_) names += (names.empty() ? "" : ", ") + field.name;
+  const std::string remedy =
+      fields_.empty() ? "no input: run(64)" : cat(names, ": run({{\"", fields_[0].name, "\", view}, ...})");
+  throw Error(ErrorCode::data, "Step::run", cat(call, " suits a step ", suits, "; this one takes ", remedy));
+}
+
 void Step::Impl::feed(const ConstView& input, const ConstView& target) {
-  if (fields_.size() != 2) {
-    std::string names;
-    for (const Field& field : fields_) names += (names.empty() ? "" : ", ") + field.name;
-    throw Error(ErrorCode::data, "Step::run",
-                cat("(input, target) suits a step with one of each; this one takes ", names, ": run({{\"",
-                    fields_[0].name, "\", view}, ...})"));
-  }
+  if (fields_.size() != 2) refuse_call("(input, target)", "with one of each");
   check_fed(0, input);
   check_fed(1, target);
 }
 
+void Step::Impl::feed(int64_t rows) {
+  if (!fields_.empty()) refuse_call("(rows)", "without inputs");
+  if (rows < 1 || rows > batch)
+    throw Error(ErrorCode::data, cat("Step::run.rows = ", rows), cat("must be from 1 to StepOptions.batch = ", batch));
+  rows_without_inputs_ = rows;
+}
+
 int64_t Step::Impl::rows_of_feed() {
+  if (fields_.empty()) {
+    if (rows_without_inputs_ < 1) refuse_call("a feed", "with inputs");
+    return rows_without_inputs_;
+  }
   const int64_t rows = input_rows_[0];
   for (size_t i = 1; i < fields_.size(); ++i)
     if (input_rows_[i] != rows)
@@ -164,7 +178,7 @@ Fault Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, void
   arguments.outputs = outputs;
   arguments.accumulate = accumulates;
   arguments.attempt = attempts_;
-  arguments.first_sample = window_.samples;
+  arguments.first_sample = entry.phase == Phase::train ? window_.samples : evaluation_.samples;
   return entry.program->run(list, arguments);
 }
 
@@ -254,13 +268,18 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
         cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
             "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
   if (fault.kind == Fault::Kind::user_op) exec::raise_user_op(node, fault.exception);
-  const int64_t classes = graph.type(node.inputs[0]).shape.rank() > 0 ? graph.type(node.inputs[0]).shape[0] : 0;
+  // What an index chooses from is the first dimension of the first input, or said by the node.
+  const bool is_loss = node.attributes.has("ignore_index");
+  const Shape& choices = graph.type(node.inputs[0]).shape;
+  const int64_t classes = node.attributes.has("classes") ? node.attributes.integer("classes") : choices[0];
   std::string allowed = cat("allowed 0..", classes - 1);
-  if (node.attributes.has("ignore_index")) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
+  if (is_loss) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
   const std::string row = describe_row ? describe_row(fault.sample) : cat("row ", fault.sample, " of the micro-batch");
-  throw Error(ErrorCode::data, cat(node.op->name == "accuracy" ? "accuracy" : "cross_entropy", " '", node.name, "'"),
-              cat(row, " has label ", fault.value, ", ", allowed,
-                  fault.value == classes ? "; are the labels 1-based?" : "; the update is skipped"),
+  const std::string_view op = is_loss && node.op->name != "accuracy" ? "cross_entropy" : node.op->name;
+  throw Error(ErrorCode::data, cat(op, " '", node.name, "'"),
+              cat(row, " has ", is_loss ? "label " : "index ", fault.value, ", ", allowed,
+                  fault.value == classes ? cat("; are the ", is_loss ? "labels" : "indices", " 1-based?")
+                                         : "; the update is skipped"),
               node.where);
 }
 

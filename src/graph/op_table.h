@@ -126,6 +126,8 @@ std::span<const OpInfo> compare_ops();
 std::span<const OpInfo> conv_ops();
 std::span<const OpInfo> custom_ops();
 std::span<const OpInfo> elementwise_ops();
+std::span<const OpInfo> indexing_ops();
+std::span<const OpInfo> layer_norm_ops();
 std::span<const OpInfo> linear_ops();
 std::span<const OpInfo> loss_ops();
 std::span<const OpInfo> norm_ops();

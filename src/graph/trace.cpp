@@ -211,6 +211,13 @@ void Tracer::number(const std::vector<int32_t>& order) {
   }
 }
 
+uint64_t Tracer::key_seed() const {
+  uint64_t key = seed;
+  if (!may_own)  // a sum: models are met in the order in which the compiler evaluates operands
+    for (const auto& called : models) key += mix(called->seed, hash_name(called->name));
+  return key;
+}
+
 void Tracer::rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& roots) {
   Graph old = std::move(graph);
   graph = Graph();
@@ -219,6 +226,7 @@ void Tracer::rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& ro
   graph.totals = old.totals;
   std::vector<ValueId> moved(old.values.size(), kNoValue);
   std::vector<int32_t> slots(old.parameters.size(), -1);
+  std::set<uint64_t> streams;
   const auto move_parameter = [&](size_t index) {
     if (slots[index] >= 0) return;
     slots[index] = static_cast<int32_t>(graph.parameters.size());
@@ -247,8 +255,14 @@ void Tracer::rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& ro
       id = move_value(id);
       graph.value(id).producer = static_cast<int32_t>(graph.nodes.size());
     }
-    if (node.op->random && node_layer[static_cast<size_t>(index)] >= 0)
-      node.attributes.set("stream", static_cast<int64_t>(stream_of(seed, model, node.name)));
+    if (node.op->random) {
+      const bool own = node_layer[static_cast<size_t>(index)] >= 0;
+      const auto stream =
+          own ? stream_of(key_seed(), model, node.name) : static_cast<uint64_t>(node.attributes.integer("stream"));
+      uint64_t fresh = stream;  // a second call of the same model draws other numbers
+      for (uint64_t call = 1; !streams.insert(fresh).second; ++call) fresh = mix(call, stream);
+      node.attributes.set("stream", static_cast<int64_t>(fresh));
+    }
     graph.nodes.push_back(std::move(node));
   }
   for (size_t i = 0; i < old.parameters.size(); ++i) move_parameter(i);
@@ -307,6 +321,7 @@ const ValueType& Access::type(const Var& var) { return tracer(var)->graph.type(v
 namespace {
 
 std::shared_ptr<Tracer> common_tracer(const std::vector<Var>& inputs) {
+  if (inputs.empty()) return Tracer::current();
   std::shared_ptr<Tracer> tracer = Access::tracer(inputs.front());
   for (const Var& input : inputs) Access::value(input, *tracer);
   return tracer;
@@ -332,7 +347,13 @@ Var apply(std::string_view op, const std::vector<Var>& inputs, Attributes attrib
 }
 
 Layer::Layer(const Var& x, std::string_view kind, std::string_view explicit_name, Where where)
-    : tracer_(Access::tracer(x)), layer_(tracer_->add_layer(kind, explicit_name, where, true)), where_(where) {
+    : Layer(Access::tracer(x), kind, explicit_name, where) {}
+
+Layer::Layer(std::string_view kind, std::string_view explicit_name, Where where)
+    : Layer(Tracer::current(), kind, explicit_name, where) {}
+
+Layer::Layer(std::shared_ptr<Tracer> tracer, std::string_view kind, std::string_view explicit_name, Where where)
+    : tracer_(std::move(tracer)), layer_(tracer_->add_layer(kind, explicit_name, where, true)), where_(where) {
   name_ = tracer_->layers[static_cast<size_t>(layer_)].name;
 }
 
@@ -407,8 +428,6 @@ Vars inline_model(const std::shared_ptr<Tracer>& tracer, const std::shared_ptr<M
     slots.push_back(static_cast<int32_t>(same - graph.parameters.begin()));
     if (same == graph.parameters.end()) graph.parameters.push_back(copy);
   }
-  int64_t calls = 0;  // a second call of the same model draws other dropout masks
-  for (const Node& node : graph.nodes) calls += node.op->random ? 1 : 0;
   for (const Node& node : callee.nodes) {
     if (node.op->name == "load") {
       const NamedValue& input = callee.inputs[static_cast<size_t>(callee.value(node.inputs[0]).slot)];
@@ -433,10 +452,6 @@ Vars inline_model(const std::shared_ptr<Tracer>& tracer, const std::shared_ptr<M
       graph.value(fresh).producer = static_cast<int32_t>(graph.nodes.size());
       id = fresh;
     }
-    if (node.op->random && calls > 0)
-      copy.attributes.set(
-          "stream", static_cast<int64_t>(
-                        mix(static_cast<uint64_t>(calls), static_cast<uint64_t>(node.attributes.integer("stream")))));
     graph.nodes.push_back(std::move(copy));
     tracer->node_layer.resize(graph.nodes.size(), -1);
   }

@@ -78,6 +78,8 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   std::vector<OpenScope> scopes_;
   std::vector<ValueId> parameter_values_;
   void number(const std::vector<int32_t>& order);
+  /// Of random streams: the seed of a model; in an objective, made of the models that it calls.
+  uint64_t key_seed() const;
   void rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& roots);
   std::vector<SharedBlock> shared_;
   int32_t replaying_ = -1;   // shared block whose parameters are being reused
@@ -108,8 +110,9 @@ struct Access {
   static const ValueType& type(const Var& var);
 };
 
-/// Appends a node whose inputs are Vars of one trace and returns its output 0 as a Var. `kind` names it in messages
-/// ("relu" -> "relu1"); operators pass an unknown Where and the operands' lines are named instead.
+/// Appends a node whose inputs are Vars of one trace (none: of the current one) and returns its output 0 as a Var.
+/// `kind` names it in messages ("relu" -> "relu1"); operators pass an unknown Where and the operands' lines are named
+/// instead.
 Var apply(std::string_view op, const std::vector<Var>& inputs, Attributes attributes, std::string_view kind,
           Where where);
 
@@ -118,6 +121,8 @@ class Layer {
  public:
   /// kind: "conv", "fc", "bn"; explicit_name: the user's .name, or empty. `x` finds the trace.
   Layer(const Var& x, std::string_view kind, std::string_view explicit_name, Where where);
+  /// One without inputs, in the current trace.
+  Layer(std::string_view kind, std::string_view explicit_name, Where where);
   /// A parameter of the layer in canonical shape; `torch` tells how files and users see it.
   Var parameter(std::string_view leaf, Shape canonical, Init init, TorchLayout torch, bool decay = true);
   Var buffer(std::string_view leaf, Shape shape, double initial);
@@ -127,6 +132,7 @@ class Layer {
   Var apply(std::string_view op, const std::vector<Var>& inputs, Attributes attributes);
 
  private:
+  Layer(std::shared_ptr<Tracer> tracer, std::string_view kind, std::string_view explicit_name, Where where);
   std::shared_ptr<Tracer> tracer_;
   int32_t layer_ = -1;  ///< ordinal of this layer in the trace; final names are given at the end
   std::string name_;

@@ -20,7 +20,8 @@ namespace {
 /// Backward operations that can add into the gradient arena by themselves: their outputs are bound to it directly.
 bool writes_gradients(const Node& node) {
   return is(node, "conv2d_weight_gradient") || is(node, "linear_weight_gradient") || is(node, "channel_sum") ||
-         is(node, "batch_norm_gradient");
+         is(node, "batch_norm_gradient") || is(node, "layer_norm_gradient") || is(node, "group_norm_gradient") ||
+         is(node, "embedding_gradient");
 }
 
 class Differentiator {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "brisk/predictor.h"
 #include "core/text.h"
 #include "train/fit_loop.h"
 #include "train/step_access.h"
@@ -70,6 +71,26 @@ class Trainer::Impl {
     return train::evaluate_all(*step_, bound_data, host_metrics_, {});
   }
 
+  Tensor predict(const Dataset& data, std::string_view output) {
+    check_samples(data);
+    const int64_t batch = std::min(step_ ? step_->batch() : options_.batch.value_or(32), data.size());
+    const Predictor predictor(model_, {.batches = {batch}, .threads = options_.threads});
+    const Field field = chosen_output(predictor.outputs(), output);
+    Shape shape = {data.size()};
+    for (const int64_t size : field.shape) shape.append(size);
+    Tensor out(shape, field.dtype);
+    train::Binding binding(data, model_.inputs(), {});
+    data::BatcherOptions reading = train::reading_options(data, {});
+    reading.batch = batch;
+    data::Batcher batcher(data, reading);
+    int64_t done = 0;
+    while (const Batch* rows = batcher.next()) {
+      predictor.run(binding.feed(*rows), {{field.name, View(out).rows(done, rows->size())}});
+      done += rows->size();
+    }
+    return out;
+  }
+
   std::string summary() const {
     return train::summary_text(*owner_of(model_.state()), optimizer_, options_, step_ ? &*step_ : nullptr);
   }
@@ -130,8 +151,22 @@ class Trainer::Impl {
     used_ = true;
   }
 
-  train::BoundData bound(const Dataset& data) const {
+  static void check_samples(const Dataset& data) {
     if (data.size() < 1) throw Error(ErrorCode::data, train::data_set_text(data.name()), "has no samples");
+  }
+
+  static Field chosen_output(const std::vector<Field>& outputs, std::string_view wanted) {
+    std::string names;
+    for (const Field& field : outputs) {
+      if (field.name == wanted || (wanted.empty() && outputs.size() == 1)) return field;
+      names += (names.empty() ? "" : ", ") + field.name;
+    }
+    throw Error(ErrorCode::data, cat("Trainer::predict output \"", wanted, "\""),
+                cat("must be one of the model's outputs: ", names));
+  }
+
+  train::BoundData bound(const Dataset& data) const {
+    check_samples(data);
     return {&data, train::Binding(data, model_.inputs(), traced_->targets)};
   }
 
@@ -188,6 +223,7 @@ FitResult Trainer::fit(const Dataset& train, const Dataset& validation, FitOptio
   return impl_->fit(train, &validation, options);
 }
 EvaluationResult Trainer::evaluate(const Dataset& data) { return impl_->evaluate(data); }
+Tensor Trainer::predict(const Dataset& data, std::string_view output) { return impl_->predict(data, output); }
 std::string Trainer::summary() const { return impl_->summary(); }
 Clock Trainer::clock() const { return impl_->clock(); }
 FitStatistics Trainer::statistics() const { return impl_->statistics(); }

@@ -12,11 +12,14 @@ const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> rows = [] {
     std::vector<OpCase> all = elementwise_cases();
     append(all, custom_cases());
+    append(all, indexing_cases());
     append(all, layer_cases());
+    append(all, layer_norm_cases());
     append(all, loss_cases());
     append(all, norm_cases());
     append(all, plan_cases());
     append(all, pool_cases());
+    append(all, random_cases());
     append(all, shape_cases());
     return all;
   }();

@@ -63,11 +63,14 @@ std::vector<int64_t> batches_of(const OpCase& row);
 /// Families of rows, one a file or a part of one.
 std::vector<OpCase> custom_cases();
 std::vector<OpCase> elementwise_cases();
+std::vector<OpCase> indexing_cases();
 std::vector<OpCase> layer_cases();
+std::vector<OpCase> layer_norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> plan_cases();
 std::vector<OpCase> pool_cases();
+std::vector<OpCase> random_cases();
 std::vector<OpCase> shape_cases();
 
 }  // namespace brisk::test

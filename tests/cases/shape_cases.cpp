@@ -120,6 +120,10 @@ std::vector<OpCase> movement_cases() {
   row("concat", "two_rows", {{"axis", int64_t{0}}}, {in(b({2}, 2)), in(b({3}, 2))}, some_tails());
   row("concat", "two_rows_last", {{"axis", int64_t{1}}}, {in(b({2, 3}, 2)), in(b({2, 1}, 2))}, few_tails());
   row("concat", "no_batch", {{"axis", int64_t{1}}}, {in(p({7, 3})), in(p({7, 64}))}, {1});
+  row("concat", "i64", {{"axis", int64_t{0}}},
+      {in(b({2}, 1, DType::i64), labels(9)), in(b({3}, 1, DType::i64), labels(9))}, some_tails());
+  row("concat", "u8", {{"axis", int64_t{1}}},
+      {in(b({2, 3}, 1, DType::u8), labels(256, 0)), in(b({2, 1}, 1, DType::u8), labels(256, 0))}, some_tails());
   row("concat", "large", {{"axis", int64_t{0}}}, {in(b({67, 5})), in(b({129, 5}))}, {1, 33});
 
   row("slice", "tails", {{"axis", int64_t{0}}, {"count", int64_t{2}}, {"first", int64_t{1}}}, {in(b({4}))},
@@ -132,6 +136,8 @@ std::vector<OpCase> movement_cases() {
       few_tails());
   row("slice", "two_rows", {{"axis", int64_t{0}}, {"count", int64_t{2}}, {"first", int64_t{2}}}, {in(b({4, 3}, 2))},
       some_tails());
+  row("slice", "i64", {{"axis", int64_t{0}}, {"count", int64_t{2}}, {"first", int64_t{1}}},
+      {in(b({4, 3}, 1, DType::i64), labels(9))}, some_tails());
   row("slice", "no_batch", {{"axis", int64_t{1}}, {"count", int64_t{33}}, {"first", int64_t{17}}}, {in(p({7, 67}))},
       {1});
 
@@ -147,6 +153,88 @@ std::vector<OpCase> movement_cases() {
       some_tails());
   row("pad_slice", "no_batch", {{"axis", int64_t{1}}, {"first", int64_t{17}}, {"size", int64_t{67}}}, {in(p({7, 33}))},
       {1});
+  return rows;
+}
+
+std::vector<OpCase> maximum_cases() {
+  std::vector<OpCase> rows;
+  const auto row = [&](const std::string& name, ValueType x, int64_t axis, std::vector<int64_t> batches, Fill fill,
+                       bool smooth) {
+    ValueType y = x;
+    y.shape = {};
+    for (int i = 0; i < x.shape.rank(); ++i) {
+      if (i != axis) y.shape.append(x.shape[i]);
+    }
+    ValueType index = y;
+    index.dtype = DType::i32;
+    const int64_t size = x.shape[static_cast<int>(axis)];
+    rows.push_back({"reduce_max_" + name, "reduce_max", {{"axis", axis}}, {in(x, fill)}, batches, kExact, smooth});
+    rows.push_back({"reduce_max_gradient_" + name,
+                    "reduce_max_gradient",
+                    {{"axis", axis}, {"size", size}},
+                    {in(y), in(index, labels(size, 0))},
+                    batches,
+                    kExact});
+  };
+  row("tails", b({3}), 0, all_tails(), uniform(), true);
+  row("middle", b({3, 5, 4}), 1, some_tails(), uniform(), true);
+  row("last", b({3, 5}), 1, few_tails(), uniform(), true);
+  row("equals", b({7, 2}), 0, some_tails(), quarters(), false);
+  row("two_rows", b({4, 3}, 2), 0, some_tails(), uniform(), true);
+  row("large", b({2, 1031}), 1, {1, 19}, uniform(), true);
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  row("special", b({3}), 0, some_tails(), values({-kInf, -kInf, -kInf, 1, kNaN, kNaN, kInf, 2, kInf}), false);
+  return rows;
+}
+
+std::vector<OpCase> permute_cases() {
+  std::vector<OpCase> rows;
+  const auto row = [&](const std::string& name, ValueType x, Axes axes, std::vector<int64_t> batches, Fill fill) {
+    rows.push_back({"permute_" + name,
+                    "permute",
+                    {{"axes", std::move(axes)}},
+                    {in(x, std::move(fill))},
+                    std::move(batches),
+                    kExact});
+  };
+  row("tails", b({2, 3}), {1, 0}, all_tails(), uniform());
+  row("channels_first", b({4, 5, 3}), {2, 0, 1}, some_tails(), uniform());
+  row("channels_last", b({3, 4, 5}), {1, 2, 0}, some_tails(), uniform());
+  row("last_stays", b({3, 4, 5}), {1, 0, 2}, few_tails(), uniform());
+  row("ends", b({3, 4, 5}), {2, 1, 0}, few_tails(), uniform());
+  row("heads", b({2, 3, 4, 5}), {1, 0, 3, 2}, few_tails(), uniform());
+  row("ones", b({1, 4, 1}), {2, 1, 0}, few_tails(), uniform());
+  row("same", b({2, 3}), {0, 1}, few_tails(), uniform());
+  row("two_rows", b({2, 3}, 2), {1, 0}, some_tails(), uniform());
+  row("large", b({67, 33}), {1, 0}, {1, 19}, uniform());
+  row("no_batch", p({7, 67}), {1, 0}, {1}, uniform());
+  row("no_batch_last_stays", p({7, 5, 67}), {1, 0, 2}, {1}, uniform());
+  row("i64", b({4, 3}, 1, DType::i64), {1, 0}, some_tails(), labels(9));
+  row("i32", b({4, 3}, 1, DType::i32), {1, 0}, some_tails(), labels(9));
+  row("u8", b({5, 4, 3}, 1, DType::u8), {2, 0, 1}, some_tails(), labels(256, 0));
+  row("u8_no_batch", p({5, 4}, DType::u8), {1, 0}, {1}, labels(256, 0));
+  return rows;
+}
+
+std::vector<OpCase> pad_cases() {
+  std::vector<OpCase> rows;
+  const auto row = [&](const std::string& name, ValueType x, Axes before, Axes after, double value,
+                       std::vector<int64_t> batches) {
+    rows.push_back({"pad_" + name,
+                    "pad",
+                    {{"after", std::move(after)}, {"before", std::move(before)}, {"value", value}},
+                    {in(x)},
+                    std::move(batches),
+                    kExact});
+  };
+  row("tails", b({3}), {1}, {2}, 0.5, all_tails());
+  row("image", b({3, 4, 5}), {1, 2}, {3, 0}, 0, some_tails());
+  row("below", b({3, 4, 5}), {0, 0}, {2, 0}, -1, few_tails());
+  row("left", b({4, 5}), {0, 3}, {0, 0}, 0.25, few_tails());
+  row("nothing", b({4, 5}), {0, 0}, {0, 0}, 7, few_tails());
+  row("two_rows", b({2, 3}, 2), {1, 1}, {1, 1}, 2, some_tails());
+  row("large", b({67, 33}), {2, 2}, {2, 2}, 0, {1, 19});
+  row("no_batch", p({7, 67}), {1, 2}, {0, 3}, -2, {1});
   return rows;
 }
 
@@ -172,6 +260,15 @@ std::vector<OpCase> shape_cases() {
   append(rows, expand_cases());
   append(rows, batch_sum_cases());
   append(rows, movement_cases());
+  append(rows, maximum_cases());
+  append(rows, permute_cases());
+  rows.push_back({"constant_matrix",
+                  "constant",
+                  {{"shape", Axes{2, 3}}, {"values", std::vector<double>{1, -2, 0.5, 1e-3, 1e30, 0}}},
+                  {},
+                  {1, 5},
+                  {1e-7}});
+  append(rows, pad_cases());
   return rows;
 }
 

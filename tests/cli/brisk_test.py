@@ -55,6 +55,21 @@ def bench():
         expect(other.returncode == 0 and "median_ms" in other.stdout, f"bench {model}: {other.stderr}")
 
 
+def bench_predictions():
+    done = run("bench", "lenet", "--predict", "--callers", 3, "--seconds", 0.2, "--json")
+    expect(done.returncode == 0, f"bench --predict: {done.stderr}")
+    found = json.loads(done.stdout)
+    expect(found["batch"] == 1 and found["threads"] == 1 and found["callers"] == 3, "bench --predict: defaults")
+    expect(1 <= found["concurrency"] <= 3, f"bench --predict: concurrency {found['concurrency']}")
+    expect(0 < found["best_us"] <= found["p50_us"] <= found["p99_us"], "bench --predict: latencies")
+    expect(abs(found["gflop_per_s"] / found["samples_per_s"] - 4.6e-3) < 1e-4, "bench --predict: 4.6 MFLOP a sample")
+    expect(found["bytes"] > 4 * 431080, "bench --predict: bytes hold the parameters at least")
+    if found["allocations_per_call"] is not None:  # a sanitizer owns malloc otherwise
+        expect(found["allocations_per_call"] == 0, f"bench --predict: {found['allocations_per_call']} allocations a call")
+    expect_refused(["bench", "lenet", "--predict", "--callers", 0], "--callers 0")
+    expect_refused(["bench", "lenet", "--predict", "--batch", 0], "batches")
+
+
 def plan():
     text = run("plan", "lenet", "--batch", 4)
     expect(text.returncode == 0 and "conv1" in text.stdout, f"plan: {text.stdout} {text.stderr}")
@@ -142,7 +157,7 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, plan, train, weights, wrong_use, lost_output):
+    for part in (bench, bench_predictions, plan, train, weights, wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)

@@ -37,6 +37,13 @@ TEST(ElementTypes, AnImageOfBytesTrainsAsOneOfFloats) {
     wide.run(view(floats, {kBatch, 5, 7, 3}), rows.labels(0, kBatch));
   }
   EXPECT_EQ(test::hash_of(of_bytes), test::hash_of(of_floats));
+  const auto loaded_bytes = [](const Step& step) {
+    for (const PlanStep& each : step.plan().steps())
+      if (each.op.find("'input'") != std::string::npos) return each.bytes;
+    return 0.0;
+  };
+  EXPECT_EQ(loaded_bytes(wide), 2.0 * 4 * kBatch * 105) << "read and written";
+  EXPECT_EQ(loaded_bytes(narrow), 2.0 * kBatch * 105);
   try {
     narrow.run(view(floats, {kBatch, 5, 7, 3}), rows.labels(0, kBatch));
     FAIL() << "floats taken for bytes";
@@ -65,6 +72,18 @@ TEST(ElementTypes, IntegersOfEveryWidthReachThePlan) {
   for (const uint8_t value : byte) sum += value;
   step.run({{"wide", view(wide, {kBatch, 3})}, {"narrow", view(narrow, {kBatch, 3})}, {"byte", view(byte, {kBatch})}});
   EXPECT_NEAR(step.read().loss, sum / static_cast<double>(kBatch), 1e-4);
+}
+
+TEST(ElementTypes, BytesArePredicted) {
+  const Model model([](Var x) { return cast(clamp(cast(x, DType::f32) * 1.5 + 0.5, 0, 255), DType::u8); },
+                    Inputs{{"input", {2, 3}, DType::u8}});
+  const Predictor predictor(model, {.batches = {1, 16}});
+  const std::vector<uint8_t> in = bytes(kBatch * 6);
+  std::vector<uint8_t> out(in.size());
+  predictor.run(view(in, {kBatch, 2, 3}), view(out, {kBatch, 2, 3}));
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_EQ(out[i], std::min(255, static_cast<int>(in[i] * 1.5 + 0.5))) << int{in[i]};
+  }
 }
 
 TEST(ElementTypes, RelativeErrorAsAnObjective) {

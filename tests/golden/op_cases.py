@@ -371,6 +371,70 @@ def more_losses(draw):
         )
 
 
+def within_samples(draw):
+    """Normalisation of each sample by itself, dimensions in another order, frames, indices."""
+
+    def layer(name, shape, dims, epsilon=1e-5):
+        inputs = {"x": draw(*shape), "weight": draw(*shape[-dims:], low=0.5, high=1.5), "bias": draw(*shape[-dims:])}
+
+        def run(x, weight, bias):
+            return F.layer_norm(x, shape[-dims:], weight, bias, epsilon)
+
+        return case("layer_norm_" + name, "layer_norm", run, inputs, draw, {"dims": dims, "epsilon": epsilon})
+
+    yield layer("features", (3, 7), 1)
+    yield layer("tokens", (2, 3, 5), 1, 1e-3)
+    yield layer("image", (2, 2, 3, 4), 3)
+
+    def group(name, shape, groups):
+        inputs = {"x": draw(*shape), "weight": draw(shape[1], low=0.5, high=1.5), "bias": draw(shape[1])}
+
+        def run(x, weight, bias):
+            return F.group_norm(x, groups, weight, bias, 1e-5)
+
+        return case("group_norm_" + name, "group_norm", run, inputs, draw, {"epsilon": 1e-5, "groups": groups})
+
+    yield group("pairs", (2, 6, 2, 3), 3)
+    yield group("one", (3, 4, 2), 1)
+    yield group("instance", (2, 3, 2, 2), 3)
+
+    def permuted(name, shape, axes):
+        return case("permute_" + name, "permute", lambda x: x.permute(axes), {"x": draw(*shape)}, draw, {"axes": axes})
+
+    yield permuted("channels_first", (2, 3, 4, 2), [0, 3, 1, 2])
+    yield permuted("heads", (2, 2, 3, 2, 2), [0, 3, 1, 2, 4])
+
+    def padded(name, shape, left, right, top, bottom, value):
+        sizes = (left, right, top, bottom)
+        attributes = {"bottom": bottom, "left": left, "right": right, "top": top, "value": value}
+        return case("pad_" + name, "pad", lambda x: F.pad(x, sizes, value=value), {"x": draw(*shape)}, draw, attributes)
+
+    yield padded("image", (2, 2, 3, 2), 1, 2, 0, 3, 0.0)
+    yield padded("value", (1, 2, 2), 2, 0, 1, 1, -0.5)
+
+    def picked(name, index):
+        x = draw(4, 5)
+
+        def run(x, index):
+            return torch.gather(x, 1, index.reshape(4, -1)).reshape(index.shape)
+
+        return case("gather_" + name, "gather", run, {"x": x, "index": index}, draw)
+
+    yield picked("one", draw.labels(4, 5))
+    yield picked("repeated", draw.labels(12, 5).reshape(4, 3))
+
+    def embedded(name, index):
+        inputs = {"x": draw(*index.shape, 2), "weight": draw(6, 2), "index": index}
+
+        def run(x, weight, index):
+            return x + F.embedding(index, weight)
+
+        return case("embedding_" + name, "embedding", run, inputs, draw, {"count": 6, "features": 2})
+
+    yield embedded("one", draw.labels(5, 6))
+    yield embedded("words", draw.labels(12, 6).reshape(4, 3))
+
+
 def optimizers(draw):
     rates = [0.1 * 0.5**k for k in range(6)]  # halved at each step
 
@@ -421,6 +485,7 @@ def write(path):
     for family in (convolutions, pools, normalizations, elementwise, losses):
         cases += family(draw)
     cases += functions(Draw(STREAM + 1000))
+    cases += within_samples(Draw(STREAM + 2000))
     traces = list(optimizers(draw))
     for family in (transposed_convolutions, resizes, more_losses):  # after the others, whose numbers depend on the order
         cases += family(draw)

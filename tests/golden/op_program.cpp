@@ -14,6 +14,9 @@ namespace {
 
 Shape shape_of(const std::vector<int64_t>& sizes) { return Shape(std::span<const int64_t>(sizes)); }
 
+// Without the number of samples.
+Shape sample_of(const std::vector<int64_t>& sizes) { return shape_of({sizes.begin() + 1, sizes.end()}); }
+
 Size2 size_of(const OpCase& row, const std::string& key, int64_t otherwise) {
   const auto found = row.attributes.find(key);
   if (found == row.attributes.end()) return otherwise;
@@ -82,7 +85,34 @@ Var function_of_two(const OpCase& row, Var x, Var other) {
   throw std::logic_error("no operation " + row.op);
 }
 
+int64_t integer(const OpCase& row, const std::string& key) { return static_cast<int64_t>(row.attribute(key, 0)); }
+
+Var padded(const OpCase& row, Var x) {
+  return pad(x, {.bottom = integer(row, "bottom"),
+                 .left = integer(row, "left"),
+                 .right = integer(row, "right"),
+                 .top = integer(row, "top"),
+                 .value = row.attribute("value", 0)});
+}
+
+// Operations that take indices.
+Var apply(const OpCase& row, Var x, Var index) {
+  if (row.op == "gather") return gather(x, index);
+  return x + embedding(index, {.count = integer(row, "count"), .features = integer(row, "features"), .name = "layer"});
+}
+
 Var apply(const OpCase& row, Var x) {
+  if (row.op == "layer_norm") {
+    return layer_norm(x, {.dims = integer(row, "dims"), .epsilon = row.attribute("epsilon", 0), .name = "layer"});
+  }
+  if (row.op == "group_norm") {
+    return group_norm(x, {.epsilon = row.attribute("epsilon", 0), .groups = integer(row, "groups"), .name = "layer"});
+  }
+  if (row.op == "permute") {
+    const std::vector<double>& axes = row.attributes.at("axes");
+    return permute(x, std::vector<int64_t>(axes.begin(), axes.end()));
+  }
+  if (row.op == "pad") return padded(row, x);
   if (row.op == "conv2d") return convolution(row, x);
   if (row.op == "conv_transpose2d") return transposed_convolution(row, x);
   if (row.op == "resize2d") return resized(row, x);
@@ -140,7 +170,7 @@ OpProgram::OpProgram(const OpCase& row)
       samples_(row.inputs.at("x").shape[0]),
       is_loss_(row.inputs.count("target") != 0),
       trains_(row.attribute("training", 1) != 0),
-      model_([&](const Vars& in) { return outputs(in["pick"]); }, Inputs{{"pick", {samples_}}}) {
+      model_([&](const Vars& in) { return outputs(in); }, model_inputs()) {
   for (const char* input : {"x", "other"}) {
     const auto found = row.inputs.find(input);
     if (found != row.inputs.end()) set(input, found->second, Shape{samples_, found->second.count() / samples_});
@@ -156,17 +186,30 @@ void OpProgram::set(const std::string& name, const Array& array, const Shape& sh
   model_.set_parameter(name, Tensor(array.floats(), shape));
 }
 
-Vars OpProgram::outputs(Var pick) const {
+const Array* OpProgram::index() const {
+  const auto found = row_.inputs.find("index");
+  return found == row_.inputs.end() ? nullptr : &found->second;
+}
+
+Inputs OpProgram::model_inputs() const {
+  std::vector<Field> fields = {{"pick", {samples_}}};
+  if (index() != nullptr) fields.push_back({"index", sample_of(index()->shape), DType::i64});
+  return Inputs(fields);
+}
+
+Vars OpProgram::outputs(const Vars& in) const {
+  const Var pick = in["pick"];
   Var x = rows_of("x", pick, row_.inputs.at("x").shape);
   if (is_loss_) return {{"x", x}};
   const auto other = row_.inputs.find("other");
-  const Var y = other == row_.inputs.end() ? apply(row_, x)
-                                           : function_of_two(row_, x, rows_of("other", pick, other->second.shape));
+  const Var y = in.has("index")              ? apply(row_, x, in["index"])
+                : other == row_.inputs.end() ? apply(row_, x)
+                                             : function_of_two(row_, x, rows_of("other", pick, other->second.shape));
   return {{"y", y}, {"q", rows_of("q", pick, row_.cotangent.shape)}};
 }
 
 Mean OpProgram::objective(const Vars& in) const {
-  const Vars out = model_(Vars{{"pick", in["pick"]}});
+  const Vars out = model_(in);
   if (is_loss_) return loss_of(row_, out["x"], in["given"]);
   Var terms = flatten(out["y"] * (in["given"] + out["q"]));
   return static_cast<double>(samples_) * sample_mean(reduce_sum(terms));
@@ -175,8 +218,9 @@ Mean OpProgram::objective(const Vars& in) const {
 const Array& OpProgram::given() const { return is_loss_ ? row_.inputs.at("target") : row_.cotangent; }
 
 Inputs OpProgram::inputs() const {
-  const std::vector<int64_t> sample(given().shape.begin() + 1, given().shape.end());
-  return {{"pick", {samples_}}, {"given", shape_of(sample), given().integer ? DType::i64 : DType::f32}};
+  std::vector<Field> fields = model_inputs().fields();
+  fields.push_back({"given", sample_of(given().shape), given().integer ? DType::i64 : DType::f32});
+  return Inputs(fields);
 }
 
 std::vector<double> OpProgram::pick() const {

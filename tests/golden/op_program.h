@@ -23,10 +23,12 @@ class OpProgram {
   const Model& model() const { return model_; }
   int64_t samples() const { return samples_; }
   Mean objective(const Vars& in) const;
-  // "pick" [samples] and "given" (the cotangent, or a loss's target).
+  // "pick" [samples] and "given" (the cotangent, or a loss's target), perhaps "index".
   Inputs inputs() const;
   std::vector<double> pick() const;
   const Array& given() const;
+  // Indices that the operation takes beside x, "index" among the inputs; null when it takes none.
+  const Array* index() const;
 
   // Compares what a step found with the case; tolerance: of the largest element. `find` gives a parameter's gradient
   // or, for check_statistics, its value after the step.
@@ -36,7 +38,8 @@ class OpProgram {
   void check_loss(double loss, double tolerance) const;
 
  private:
-  Vars outputs(Var pick) const;
+  Inputs model_inputs() const;
+  Vars outputs(const Vars& in) const;
   void set(const std::string& name, const Array& array, const Shape& shape);
 
   const OpCase& row_;

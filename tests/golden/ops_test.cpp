@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ TEST_P(GoldenOp, ReferenceGivesPyTorchsNumbers) {
   DoubleStep step(
       program.model(), [&](const Vars& in) { return program.objective(in); }, program.inputs(), still(),
       program.samples());
-  const double loss = step.run({{"pick", program.pick()}, {"given", program.given().values}});
+  std::map<std::string, std::vector<double>> feed = {{"pick", program.pick()}, {"given", program.given().values}};
+  if (program.index() != nullptr) feed["index"] = program.index()->values;
+  const double loss = step.run(feed);
   program.check_loss(loss, kDoubleTolerance);
   program.check_gradients([&](const std::string& name) { return step.gradient(name); }, kDoubleTolerance);
   program.check_statistics([&](const std::string& name) { return step.parameter(name); }, kDoubleTolerance);
@@ -47,6 +50,10 @@ TEST_P(GoldenOp, StepGivesPyTorchsNumbers) {
   const Shape shape(std::span<const int64_t>(program.given().shape));
   Feed feed = {{"pick", view(pick, {samples, samples})}};
   feed.add("given", program.given().integer ? view(labels, shape) : view(given, shape));
+  const std::vector<int64_t> index = program.index() == nullptr ? std::vector<int64_t>() : program.index()->integers();
+  if (program.index() != nullptr) {
+    feed.add("index", view(index, Shape(std::span<const int64_t>(program.index()->shape))));
+  }
   step.forward_backward(feed);
   program.check_gradients([&](const std::string& name) { return values_of(step.gradient(name)); }, kFloatTolerance);
   step.update();

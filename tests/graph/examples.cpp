@@ -141,8 +141,63 @@ std::vector<Example> shape_examples() {
           {"concat", {{"axis", int64_t{0}}}, {b({2, 3}), b({1, 3}), b({4, 3})}, {"[N, 7, 3]"}},
           {"concat", {{"axis", int64_t{1}}}, {p({2, 3}), p({2, 1})}, {"[2, 4]"}},
           {"slice", {{"axis", int64_t{1}}, {"count", int64_t{2}}, {"first", int64_t{1}}}, {b({2, 4})}, {"[N, 2, 2]"}},
-          {"pad_slice", {{"axis", int64_t{0}}, {"first", int64_t{1}}, {"size", int64_t{4}}}, {b({2})}, {"[N, 4]"}}});
+          {"pad_slice", {{"axis", int64_t{0}}, {"first", int64_t{1}}, {"size", int64_t{4}}}, {b({2})}, {"[N, 4]"}},
+          {"reduce_max", {{"axis", int64_t{0}}}, {b({4, 2})}, {"[N, 2]", "i32 [N, 2]"}},
+          {"reduce_max_gradient",
+           {{"axis", int64_t{1}}, {"size", int64_t{4}}},
+           {b({2}), b({2}, 1, DType::i32)},
+           {"[N, 2, 4]"}},
+          {"constant", {{"shape", I{2}}, {"values", D{0.5, -1}}}, {}, {"[2]"}},
+          {"permute", {{"axes", I{2, 0, 1}}}, {b({2, 3, 4})}, {"[N, 4, 2, 3]"}},
+          {"permute", {{"axes", I{1, 0}}}, {p({5, 4}, DType::u8)}, {"u8 [4, 5]"}},
+          {"pad", {{"after", I{0, 2}}, {"before", I{1, 3}}, {"value", 0.5}}, {b({2, 3, 4}, 2)}, {"[2N, 2, 4, 9]"}},
+          {"pad", {{"after", I{1}}, {"before", I{0}}, {"value", 0.0}}, {p({3})}, {"[4]"}}});
   return all;
+}
+
+std::vector<Example> indexing_examples() {
+  const ExampleInput index = b({}, 1, DType::i64), indices = b({2}, 1, DType::i64);
+  return {
+      {"gather", {}, {b({4}), index}, {"[N]"}},
+      {"gather", {}, {b({5}, 2), b({3}, 2, DType::i64)}, {"[2N, 3]"}},
+      {"gather_gradient", {{"classes", int64_t{4}}}, {b({2}), indices}, {"[N, 4]"}},
+      {"argmax", {}, {b({3, 4})}, {"i64 [N, 3]"}},
+      {"one_hot", {{"classes", int64_t{4}}}, {indices}, {"[N, 2, 4]"}},
+      {"embedding", {}, {p({4, 3}), index}, {"[N, 3]"}},
+      {"embedding", {}, {p({5, 3}), indices}, {"[N, 2, 3]"}},
+      {"embedding_gradient", {{"count", int64_t{4}}}, {b({2, 3}), indices}, {"[4, 3]"}},
+  };
+}
+
+std::vector<Example> random_examples() {
+  const I shape = {2, 3};
+  return {
+      {"random_normal",
+       {{"deviation", 1.0}, {"mean", 0.0}, {"shape", shape}, {"stream", int64_t{5}}},
+       {},
+       {"[N, 2, 3]"}},
+      {"random_uniform", {{"high", 1.0}, {"low", 0.0}, {"shape", I{}}, {"stream", int64_t{5}}}, {}, {"[N]"}},
+      {"stochastic_depth", {{"rate", 0.4}, {"stream", int64_t{77}}}, {b({3, 2}, 2)}, {"[2N, 3, 2]"}},
+  };
+}
+
+std::vector<Example> layer_norm_examples() {
+  const Attributes layer = {{"dims", int64_t{2}}, {"epsilon", 0.1}}, group = {{"epsilon", 0.1}, {"groups", int64_t{2}}};
+  return {
+      {"layer_norm", layer, {b({2, 3, 4}), p({3, 4}), p({3, 4})}, {"[N, 2, 3, 4]", "[N, 2]", "[N, 2]"}},
+      {"layer_norm", layer, {b({3, 4}, 2)}, {"[2N, 3, 4]", "[2N]", "[2N]"}},
+      {"layer_norm_gradient",
+       {{"dims", int64_t{1}}},
+       {b({2, 3}), b({2, 3}), b({2}), b({2}), p({3})},
+       {"[N, 2, 3]", "[3]", "[3]"}},
+      {"layer_norm_gradient", {{"dims", int64_t{1}}}, {b({3}), b({3}), b({}), b({})}, {"[N, 3]"}},
+      {"group_norm", group, {b({4, 3}), p({4}), p({4})}, {"[N, 4, 3]", "[N, 2]", "[N, 2]"}},
+      {"group_norm", group, {b({2, 3, 2}, 2)}, {"[2N, 2, 3, 2]", "[2N, 2]", "[2N, 2]"}},
+      {"group_norm_gradient",
+       {{"groups", int64_t{2}}},
+       {b({4, 3}), b({4, 3}), b({2}), b({2}), p({4})},
+       {"[N, 4, 3]", "[4]", "[4]"}},
+  };
 }
 
 std::vector<Example> layer_examples() {
@@ -262,6 +317,9 @@ const std::vector<Example>& examples() {
     append(made, elementwise_examples());
     append(made, compare_examples());
     append(made, shape_examples());
+    append(made, indexing_examples());
+    append(made, random_examples());
+    append(made, layer_norm_examples());
     append(made, layer_examples());
     append(made, custom_examples());
     append(made, loss_examples());

@@ -7,6 +7,7 @@
 #include "brisk/loss.h"
 #include "brisk/ops/conv.h"
 #include "brisk/ops/elementwise.h"
+#include "brisk/ops/indexing.h"
 #include "brisk/ops/linear.h"
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"
@@ -230,9 +231,9 @@ TEST_F(Functions, ComparisonsAndChoices) {
   const Var x = input({4, 3}), bound = parameter("bound", {3});
   EXPECT_EQ((x < bound).text(), "[N, 4, 3]");
   EXPECT_EQ(last().attributes.print(), "{relation = less}");
-  0.5 < x;
+  EXPECT_EQ((0.5 < x).text(), "[N, 4, 3]");
   EXPECT_EQ(last().attributes.print(), "{relation = greater, value = 0.5}");
-  0.5 >= x;
+  EXPECT_EQ((0.5 >= x).text(), "[N, 4, 3]");
   EXPECT_EQ(last().attributes.print(), "{relation = less_equal, value = 0.5}");
   not_equal(x, bound);
   EXPECT_EQ(last().attributes.print(), "{relation = not_equal}");
@@ -244,7 +245,8 @@ TEST_F(Functions, ComparisonsAndChoices) {
             }),
             "Error [shape] where 'where2' (net.cpp:2): sizes 3 and 5 do not fit together: [N, 4, 3] from input 'x0', "
             "[N, 5] from input 'x1' and [3] from parameter 'bound'");
-  EXPECT_NE(error_of([&] { x < std::nan(""); }).find("less: value = nan: must be a finite number"), std::string::npos);
+  EXPECT_NE(error_of([&] { static_cast<void>(x < std::nan("")); }).find("less: value = nan: must be a finite number"),
+            std::string::npos);
 }
 
 TEST_F(Functions, ElementTypes) {
@@ -343,6 +345,166 @@ TEST_F(Functions, ReshapeKeepsTheSamples) {
             }).find("all sizes but the first must be at least 1"),
             std::string::npos);
   EXPECT_NE(error_of([&] { reshape(x, {-1, 5}); }).find("the elements do not fit"), std::string::npos);
+}
+
+TEST_F(Functions, DimensionsChangePlaces) {
+  const Var x = input({4, 3, 2});
+  EXPECT_EQ(transpose(x, 1, 2).text(), "[N, 3, 4, 2]");
+  EXPECT_EQ(transpose(x, -1, 1).text(), "[N, 2, 3, 4]");
+  EXPECT_EQ(permute(x, {0, 3, 1, 2}).text(), "[N, 2, 4, 3]");
+  EXPECT_EQ(permute(x, {0, -1, -3, -2}).text(), "[N, 2, 4, 3]");
+  EXPECT_EQ(permute(parameter("p", {2, 3}), {1, 0}).text(), "[3, 2]");
+  const Var pixels = input({32, 30, 3}, DType::u8);
+  EXPECT_EQ(to_channels_first(pixels).text(), "[N, 3, 32, 30]");
+  EXPECT_EQ(to_channels_first(pixels).dtype(), DType::u8);
+  const size_t nodes = graph().nodes.size();
+  transpose(x, 2, 2);
+  permute(x, {0, 1, 2, 3});
+  EXPECT_EQ(graph().nodes.size(), nodes) << "nothing to do";
+  const Where at = {"net.cpp", 6};
+  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.axis = 0 (net.cpp:6)"), std::string::npos);
+  EXPECT_EQ(
+      error_of([&] {
+        permute(x, {1, 0, 2, 3}, at);
+      }),
+      "Error [shape] permute (net.cpp:6): {axes = [1, 0, 2, 3]} for [N, 4, 3, 2]: the first must be 0: the samples "
+      "keep their place");
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2}); }).find("must name all 4 dimensions"), std::string::npos);
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 2}); }).find("names a dimension twice"), std::string::npos);
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axis = 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { to_channels_first(flatten(x), at); }).find("[N, height, width, channels], got [N, 24]"),
+            std::string::npos);
+}
+
+TEST_F(Functions, Slices) {
+  const Var x = input({6, 4});
+  EXPECT_EQ(slice(x, {.count = 2, .first = 1}).text(), "[N, 2, 4]");
+  EXPECT_EQ(slice(x, {.axis = -1, .first = 1}).text(), "[N, 6, 3]");
+  slice(x, {.first = -2});
+  EXPECT_EQ(last().attributes.print(), "{axis = 0, count = 2, first = 4}");
+  const std::vector<Var> parts = chunk(x, 3);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[2].text(), "[N, 2, 4]");
+  EXPECT_EQ(last().attributes.print(), "{axis = 0, count = 2, first = 4}");
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ(error_of([&] { slice(x, {.first = 6}, at); }),
+            "Error [option] slice.first = 6 (net.cpp:6): must be from -6 to 5");
+  EXPECT_EQ(error_of([&] { slice(x, {.count = 3, .first = 4}, at); }),
+            "Error [option] slice.count = 3 (net.cpp:6): must be from 1 to 2, or 0 for all from element 4 on");
+  EXPECT_NE(error_of([&] { slice(x, {.count = -1}); }).find("slice.count = -1"), std::string::npos);
+  EXPECT_NE(error_of([&] { slice(x, {.axis = 0}); }).find("slice.axis = 0"), std::string::npos);
+  EXPECT_EQ(error_of([&] { chunk(x, 4, {}, at); }),
+            "Error [shape] chunk.parts = 4 (net.cpp:6): must divide the 6 elements of dimension 1 of [N, 6, 4]");
+  EXPECT_NE(error_of([&] { chunk(x, 0); }).find("chunk.parts = 0"), std::string::npos);
+}
+
+TEST_F(Functions, ExtremesAndSumsOverTheBatch) {
+  const Var x = input({4, 3});
+  EXPECT_EQ(reduce_max(x).text(), "[N, 4]");
+  EXPECT_EQ(reduce_min(x, {.axis = 1, .keep = true}).text(), "[N, 1, 3]");
+  EXPECT_NE(error_of([&] { reduce_max(x, {.axis = 0}); }).find("reduce_max.axis = 0"), std::string::npos);
+  EXPECT_EQ(batch_sum(x).text(), "[4, 3]");
+  EXPECT_EQ((x - batch_sum(x)).text(), "[N, 4, 3]");
+  EXPECT_NE(error_of([&] { batch_sum(batch_sum(x)); }).find("input must be [N, ...], got [4, 3]"), std::string::npos);
+}
+
+TEST_F(Functions, FixedNumbers) {
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ((input({2, 3}) * constant({1, 2, 3}, {3})).text(), "[N, 2, 3]");
+  EXPECT_EQ(error_of([&] {
+              constant({1, 2}, {3}, at);
+            }),
+            "Error [shape] constant (net.cpp:6): has 2 numbers; [3] takes 3");
+  const Var pixels = input({2, 4, 4}, DType::u8);
+  EXPECT_EQ(normalize(pixels, {.deviation = {0.5, 0.25}, .mean = {0.5, 0.4}}).text(), "[N, 2, 4, 4]");
+  EXPECT_EQ(last().op->name, "mul");
+  const auto refused = [&](NormalizeOptions options) { return error_of([&] { normalize(pixels, options, at); }); };
+  EXPECT_EQ(refused({.deviation = {1}, .mean = {0, 0}}),
+            "Error [option] normalize.deviation = 1 numbers (net.cpp:6): must be one for each of the 2 channels of "
+            "[N, 2, 4, 4]");
+  EXPECT_NE(refused({.deviation = {1, 1}}).find("normalize.mean = 0 numbers"), std::string::npos);
+  EXPECT_NE(refused({.deviation = {1, 0}, .mean = {0, 0}}).find("normalize.deviation = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { normalize(input({}), {}, at); }).find("input must be [N, channels, ...]"),
+            std::string::npos);
+}
+
+TEST_F(Functions, Frames) {
+  const Var x = input({3, 4, 5});
+  EXPECT_EQ(pad(x, {.bottom = 1, .left = 2, .right = 3, .top = 4}).text(), "[N, 3, 9, 10]");
+  EXPECT_EQ(pad(input({5}), {.left = 1, .value = -1}).text(), "[N, 6]");
+  EXPECT_NE(error_of([&] { pad(input({5}), {.top = 1}); }).find("which has no rows"), std::string::npos);
+  EXPECT_NE(error_of([&] { pad(x, {.left = -1}); }).find("pad.left = -1"), std::string::npos);
+  EXPECT_NE(error_of([&] { pad(x, {.value = std::nan("")}); }).find("pad.value = nan"), std::string::npos);
+}
+
+TEST_F(Functions, Indices) {
+  const Var x = input({5}), index = input({}, DType::i64), words = input({7}, DType::i64);
+  EXPECT_EQ(gather(x, index).text(), "[N]");
+  EXPECT_EQ(gather(x, words).text(), "[N, 7]");
+  EXPECT_EQ(argmax(x).text(), "[N]");
+  EXPECT_EQ(argmax(x).dtype(), DType::i64);
+  EXPECT_EQ(gather(x, argmax(x)).text(), "[N]");
+  EXPECT_EQ(one_hot(words, 9).text(), "[N, 7, 9]");
+  EXPECT_EQ(embedding(index, {.count = 10, .features = 3}).text(), "[N, 3]");
+  EXPECT_EQ(embedding(words, {.count = 10, .features = 4, .name = "tokens"}).text(), "[N, 7, 4]");
+  EXPECT_EQ(parameters(), "embedding1.weight [10, 3]; tokens.weight [10, 4]; ");
+  EXPECT_EQ(tracer_->specs[0].init.kind, Init::Kind::normal);
+  EXPECT_EQ(tracer_->specs[0].init.value, 1);
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ(error_of([&] { gather(x, x, at); }),
+            "Error [shape] gather 'gather4' (net.cpp:6): index must be i64 [N, ...], got f32 [N, 5] from input 'x0'; "
+            "convert it with cast(x, DType::i64)");
+  EXPECT_NE(error_of([&] {
+              gather(input({2, 3}), index);
+            }).find("input must be [N, C], got [N, 2, 3]"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { embedding(index, {.features = 3}, at); }).find("embedding.count = 0 (net.cpp:6)"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { embedding(index, {.count = 3}); }).find("embedding.features = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { embedding(x, {.count = 3, .features = 3}); }).find("index must be i64"), std::string::npos);
+  EXPECT_NE(error_of([&] { one_hot(index, 0); }).find("one_hot.classes = 0"), std::string::npos);
+}
+
+TEST_F(Functions, NormalisationWithinASample) {
+  const Var x = input({6, 4, 5});
+  EXPECT_EQ(layer_norm(x).text(), "[N, 6, 4, 5]");
+  layer_norm(x, {.dims = 2, .epsilon = 1e-3, .name = "norm"});
+  EXPECT_EQ(last().attributes.print(), "{dims = 2, epsilon = 0.001}");
+  group_norm(x, {.groups = 3});
+  EXPECT_EQ(last().attributes.print(), "{epsilon = 1e-05, groups = 3}");
+  EXPECT_EQ(parameters(),
+            "ln1.weight [5]; ln1.bias [5]; norm.weight [4, 5]; norm.bias [4, 5]; gn1.weight [6]; gn1.bias "
+            "[6]; ");
+  EXPECT_FALSE(tracer_->specs[2].decay);
+  layer_norm(x, {.affine = false});
+  group_norm(x, {.affine = false, .groups = 6});
+  EXPECT_EQ(tracer_->specs.size(), 6u);
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ(error_of([&] { layer_norm(x, {.dims = 4}, at); }),
+            "Error [option] layer_norm.dims = 4 (net.cpp:6): must be from 1 to the 3 dimensions of a sample of "
+            "[N, 6, 4, 5]");
+  EXPECT_NE(error_of([&] { layer_norm(x, {.epsilon = 0}); }).find("layer_norm.epsilon = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { group_norm(x, {}); }).find("group_norm.groups = 0"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              group_norm(x, {.groups = 4}, at);
+            }).find("group_norm.groups = 4 (net.cpp:6): must divide the 6 channels of [N, 6, 4, 5]"),
+            std::string::npos);
+}
+
+TEST_F(Functions, RandomValues) {
+  EXPECT_EQ(random_normal({3, 4}).text(), "[N, 3, 4]");
+  EXPECT_EQ(random_uniform({}).text(), "[N]");
+  EXPECT_EQ((input({3, 4}) + random_normal({4})).text(), "[N, 3, 4]");
+  EXPECT_EQ(stochastic_depth(input({3}), 0.5, {.name = "path"}).text(), "[N, 3]");
+  EXPECT_EQ(last().name, "path");
+  const Where at = {"net.cpp", 6};
+  EXPECT_EQ(error_of([&] { random_normal({0}, {}, at); }),
+            "Error [shape] random_normal.shape = [0] (net.cpp:6): each size must be at least 1");
+  EXPECT_NE(error_of([&] { random_normal({1}, {.deviation = -1}); }).find("random_normal.deviation = -1"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { random_normal({1}, {.mean = NAN}); }).find("random_normal.mean = nan"), std::string::npos);
+  EXPECT_NE(error_of([&] { random_uniform({1}, {.low = 1}); }).find("must be below high = 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { stochastic_depth(input({3}), 1); }).find("stochastic_depth.rate = 1"), std::string::npos);
 }
 
 TEST_F(Functions, ProductsAndNoise) {

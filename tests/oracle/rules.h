@@ -53,11 +53,14 @@ Around around(const Shape& shape, int64_t axis);
 
 const std::vector<Rule>& custom_rules();
 const std::vector<Rule>& elementwise_rules();
+const std::vector<Rule>& indexing_rules();
+const std::vector<Rule>& layer_norm_rules();
 const std::vector<Rule>& layer_rules();
 const std::vector<Rule>& loss_rules();
 const std::vector<Rule>& norm_rules();
 const std::vector<Rule>& plan_rules();
 const std::vector<Rule>& pool_rules();
+const std::vector<Rule>& random_rules();
 const std::vector<Rule>& shape_rules();
 
 }  // namespace brisk::oracle

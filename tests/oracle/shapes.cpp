@@ -1,5 +1,6 @@
 // Reference of reductions and of the operations that move elements.
 #include <algorithm>
+#include <cmath>
 
 #include "oracle/rules.h"
 
@@ -75,6 +76,35 @@ void batch_sum(Frame& f) {
   for (size_t i = 0; i < f.in(0).data.size(); ++i) f.out().data[i % elements] += f.in(0).data[i];
 }
 
+/// The first of the largest, or the first NaN.
+void reduce_max(Frame& f) {
+  const Around a = around(f.in_type(0).shape, f.integer("axis"));
+  for (size_t i = 0; i < f.out().data.size(); ++i) {
+    const auto line = static_cast<int64_t>(i);
+    const auto at = [&](int64_t k) {
+      return f.in(0).data[static_cast<size_t>((line / a.inner * a.size + k) * a.inner + line % a.inner)];
+    };
+    int64_t best = 0;
+    for (int64_t k = 1; k < a.size && !std::isnan(at(best)); ++k) {
+      if (std::isnan(at(k)) || at(k) > at(best)) best = k;
+    }
+    f.out(0).data[i] = at(best);
+    f.out(1).data[i] = static_cast<double>(best);
+  }
+}
+
+void reduce_max_gradient(Frame& f) {
+  const Around a = around(f.out_type().shape, f.integer("axis"));
+  for (size_t i = 0; i < f.in(0).data.size(); ++i) {
+    const auto line = static_cast<int64_t>(i), best = static_cast<int64_t>(f.in(1).data[i]);
+    f.out().data[static_cast<size_t>((line / a.inner * a.size + best) * a.inner + line % a.inner)] = f.in(0).data[i];
+  }
+}
+
+void constant(Frame& f) {
+  for (size_t i = 0; i < f.out().data.size(); ++i) f.out().data[i] = f.reals("values")[i];
+}
+
 void reshape(Frame& f) {
   f.require(f.in(0).data.size() == f.out().data.size(), "the number of elements changes");
   f.out().data = f.in(0).data;
@@ -115,6 +145,49 @@ void pad_slice(Frame& f) {
   copy_along(f.in(0), x, 0, f.out(), y, f.integer("first"), f.rows(f.out_type()), x.size);
 }
 
+/// Calls body(index along each dimension, element) for one sample of that shape.
+template <class F>
+void for_each_place(const Shape& shape, F body) {
+  std::vector<int64_t> place(static_cast<size_t>(shape.rank()), 0);
+  for (int64_t e = 0; e < shape.count(); ++e) {
+    int64_t rest = e;
+    for (int axis = shape.rank() - 1; axis >= 0; rest /= shape[axis--])
+      place[static_cast<size_t>(axis)] = rest % shape[axis];
+    body(place, e);
+  }
+}
+
+int64_t flat_index(const Shape& shape, const std::vector<int64_t>& place) {
+  int64_t flat = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) flat = flat * shape[axis] + place[static_cast<size_t>(axis)];
+  return flat;
+}
+
+void permute(Frame& f) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  const std::vector<int64_t>& axes = f.integers("axes");
+  for (int64_t row = 0; row < f.rows(f.in_type(0)); ++row)
+    for_each_place(y, [&](const std::vector<int64_t>& place, int64_t e) {
+      std::vector<int64_t> from(place.size());
+      for (size_t i = 0; i < axes.size(); ++i) from[static_cast<size_t>(axes[i])] = place[i];
+      f.out().data[static_cast<size_t>(row * y.count() + e)] =
+          f.in(0).data[static_cast<size_t>(row * x.count() + flat_index(x, from))];
+    });
+}
+
+void pad(Frame& f) {
+  const Shape &x = f.in_type(0).shape, &y = f.out_type().shape;
+  const std::vector<int64_t>& before = f.integers("before");
+  const int first = x.rank() - static_cast<int>(before.size());
+  for (double& value : f.out().data) value = f.real("value");
+  for (int64_t row = 0; row < f.rows(f.in_type(0)); ++row)
+    for_each_place(x, [&](std::vector<int64_t> place, int64_t e) {
+      for (size_t i = 0; i < before.size(); ++i) place[static_cast<size_t>(first) + i] += before[i];
+      f.out().data[static_cast<size_t>(row * y.count() + flat_index(y, place))] =
+          f.in(0).data[static_cast<size_t>(row * x.count() + e)];
+    });
+}
+
 }  // namespace
 
 Around around(const Shape& shape, int64_t axis) {
@@ -129,10 +202,15 @@ const std::vector<Rule>& shape_rules() {
       {"reduce_mean", [](Frame& f) { reduce(f, true); }},
       {"expand", expand},
       {"batch_sum", batch_sum},
+      {"reduce_max", reduce_max},
+      {"reduce_max_gradient", reduce_max_gradient},
+      {"constant", constant},
       {"reshape", reshape},
       {"concat", concat},
       {"slice", slice},
       {"pad_slice", pad_slice},
+      {"permute", permute},
+      {"pad", pad},
   };
   return rules;
 }

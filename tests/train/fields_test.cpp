@@ -72,6 +72,25 @@ TEST(Fields, TwoInputsTwoHeadsTwoLosses) {
   EXPECT_EQ(last["type"], "finish");
 }
 
+TEST(Fields, BytesOfADataSetReachTheModelAsBytes) {
+  std::vector<uint8_t> image;
+  std::vector<int64_t> label;
+  for (int64_t i = 0; i < 40 * 6; ++i) image.push_back(static_cast<uint8_t>(i / 6 % 2 == 0 ? 30 + i % 7 : 200 + i % 5));
+  for (int64_t i = 0; i < 40; ++i) label.push_back(i % 2);
+  InMemoryDataset set;
+  set.add("input", Tensor(std::move(image), {40, 2, 3}));
+  set.add("target", Tensor(std::move(label), {40}));
+  Model model([](Var x) { return linear(flatten(cast(x, DType::f32) * (1 / 255.0) - 0.5), 2); },
+              Inputs{{"input", {2, 3}, DType::u8}});
+  Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.5}), {.batch = 8});
+  trainer.add_metric("accuracy", accuracy());
+  EXPECT_EQ(trainer.fit(set, set, quiet(10_epochs)).evaluation.metrics[0].value(), 1);
+
+  Model of_floats([](Var x) { return linear(flatten(x), 2); }, {2, 3});
+  Trainer refused(of_floats, cross_entropy(), sgd({.learning_rate = 0.5}), {.batch = 8});
+  EXPECT_NE(error_text([&] { refused.fit(set, quiet(1_epochs)); }).find("u8"), std::string::npos);
+}
+
 TEST(Fields, AMissingTargetIsNamedWithWhatThereIs) {
   Model model = driver_model();
   Trainer trainer(model, driver_loss, adamw(), {.batch = 8});

@@ -1,6 +1,10 @@
 // Batch normalisation over rows, N and all dimensions of a sample but the first (Ioffe and Szegedy, 2015).
 #include "brisk/ops/norm.h"
 
+#include <cmath>
+
+#include "brisk/ops/elementwise.h"
+#include "brisk/ops/shape.h"
 #include "graph/ops/front.h"
 
 namespace brisk::graph {
@@ -137,6 +141,33 @@ Var batch_norm(Var x, BatchNormOptions options, Where where) {
   return layer.apply(
       "batch_norm", {x, weight, bias, mean, variance},
       {{"activation", std::string("none")}, {"epsilon", options.epsilon}, {"momentum", options.momentum}});
+}
+
+Var normalize(Var x, NormalizeOptions options, Where where) {
+  using namespace graph;
+  check_input(x, "normalize", "", where, [](const InferContext& c) {
+    const DType dtype = c.input(0).dtype == DType::u8 ? DType::u8 : DType::f32;
+    c.require(want_batched(c, 0, "input", "[N, channels, ...]", -1, dtype).shape.rank() > 0,
+              cat("input must be [N, channels, ...], got ", c.describe(0)));
+  });
+  const Shape& sample = Access::type(x).shape;
+  const auto channels = static_cast<size_t>(sample[0]);
+  const auto check_numbers = [&](const char* field, const std::vector<double>& values, bool positive) {
+    check_option(values.size() == channels, cat("normalize.", field), cat(values.size(), " numbers"),
+                 cat("must be one for each of the ", channels, " channels of ", Access::type(x)), where);
+    for (const double value : values) {
+      check_option(std::isfinite(static_cast<float>(value)) && (!positive || value > 0), cat("normalize.", field),
+                   value, positive ? "must be finite and above 0" : "must be a finite number as an f32", where);
+    }
+  };
+  check_numbers("deviation", options.deviation, true);
+  check_numbers("mean", options.mean, false);
+  const double most = x.dtype() == DType::u8 ? 255 : 1;
+  for (double& mean : options.mean) mean *= most;
+  for (double& deviation : options.deviation) deviation = 1 / (most * deviation);
+  Shape shape = {sample[0]};
+  for (int i = 1; i < sample.rank(); ++i) shape.append(1);
+  return (cast(x, DType::f32, {}) - constant(options.mean, shape, where)) * constant(options.deviation, shape, where);
 }
 
 }  // namespace brisk

@@ -1,8 +1,9 @@
-// Sums and means over axes of a sample, their derivative, and the sum over the batch.
+// Sums, means and extremes over axes of a sample, their derivatives, and sums over the batch.
 #include "brisk/ops/reduce.h"
 
 #include <algorithm>
 
+#include "brisk/ops/elementwise.h"
 #include "graph/ops/front.h"
 
 namespace brisk::graph {
@@ -105,6 +106,38 @@ void derive_batch_sum(Derivation& d) {
 
 Types infer_batch_sum(const InferContext& c) { return {plain(want_batched(c, 0, "input", "[N, ...]").shape)}; }
 
+// The largest element along an axis, and where it lies.
+Types infer_max(const InferContext& c) {
+  const ValueType& x = want_batched(c, 0, "input", "[N, ...]");
+  const int axis = axis_of(c, x);
+  ValueType out = x;
+  out.shape = {};
+  for (int i = 0; i < x.shape.rank(); ++i) {
+    if (i != axis) out.shape.append(x.shape[i]);
+  }
+  ValueType index = out;
+  index.dtype = DType::i32;
+  return {out, index};
+}
+
+void derive_max(Derivation& d) {
+  if (!d.wants(0) || d.output_gradient() == kNoValue) return;
+  const int64_t axis = d.attributes().integer("axis"), size = d.type(d.input(0)).shape[static_cast<int>(axis)];
+  d.set(0, d.emit("reduce_max_gradient", {d.output_gradient(), d.output(1)}, {{"axis", axis}, {"size", size}}));
+}
+
+Types infer_max_gradient(const InferContext& c) {
+  const ValueType& dy = want_batched(c, 0, "gradient", "[N, ...]");
+  want_type(c, 1, "index", batched(dy.rows, dy.shape, DType::i32));
+  const int64_t axis = integer_in(c, "axis", 0, dy.shape.rank());
+  if (dy.shape.rank() == Shape::kMaximumRank) c.fail(cat("gradient has no room for one dimension more, got ", dy));
+  Shape shape;
+  for (int i = 0; i <= dy.shape.rank(); ++i) {
+    shape.append(i == axis ? integer_in(c, "size", 1, INT32_MAX) : dy.shape[i < axis ? i : i - 1]);
+  }
+  return {batched(dy.rows, shape)};
+}
+
 }  // namespace
 
 std::span<const OpInfo> reduce_ops() {
@@ -129,6 +162,19 @@ std::span<const OpInfo> reduce_ops() {
        .derive = derive_batch_sum,
        .backward_reads = Reads::inputs,
        .flops = flops_per_input<1>},
+      {.name = "reduce_max",
+       .outputs = 2,
+       .attributes = {{"axis", Kind::integer}},
+       .infer = infer_max,
+       .derive = derive_max,
+       .backward_reads = Reads::outputs,
+       .flops = flops_per_input<1>},
+      {.name = "reduce_max_gradient",
+       .minimum_inputs = 2,
+       .maximum_inputs = 2,
+       .attributes = {{"axis", Kind::integer}, {"size", Kind::integer}},
+       .infer = infer_max_gradient,
+       .flops = no_flops},
   };
   return ops;
 }
@@ -169,5 +215,19 @@ Var batch_mean(Var x, Where where) {
   const Var count = layer.apply("batch_sum", {ones}, {});
   return layer.apply("div", {layer.apply("batch_sum", {x}, {}), count}, {});
 }
+
+Var reduce_max(Var x, ReduceMaxOptions options, Where where) {
+  using namespace graph;
+  const int64_t axis = sample_axis(x, "reduce_max", options.axis, where);
+  const Var y = apply("reduce_max", {x}, {{"axis", axis}}, "max", where);
+  if (!options.keep) return y;
+  std::vector<int64_t> shape = list(Access::type(x).shape);
+  shape[static_cast<size_t>(axis)] = 1;
+  return apply("reshape", {y}, {{"rows", Access::type(y).rows}, {"shape", shape}}, "reshape", {});
+}
+
+Var reduce_min(Var x, ReduceMaxOptions options, Where where) { return -reduce_max(-x, options, where); }
+
+Var batch_sum(Var x, Where where) { return graph::apply("batch_sum", {x}, {}, "batch_sum", where); }
 
 }  // namespace brisk

@@ -53,4 +53,9 @@ double flops_per_input(const Graph& graph, const Node& node) {
   return kOperations * static_cast<double>(graph.type(node.inputs[0]).elements());
 }
 
+template <int kOperations>
+double flops_per_output(const Graph& graph, const Node& node) {
+  return kOperations * static_cast<double>(graph.type(node.outputs[0]).elements());
+}
+
 }  // namespace brisk::graph

@@ -99,11 +99,6 @@ void dropout(const TileProgram& program, const TileStep& step, const RunState& r
   }
 }
 
-void power(double exponent, const float* x, float* y, int64_t count) {
-  const Power function(exponent);
-  for (int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
-}
-
 /// Functions of one value; false: it is none.
 bool run_function(const TileStep& step, const float* a, float* out, int64_t count) {
   const Vec c = set1(step.constant), high = set1(step.high);
@@ -216,7 +211,7 @@ void run_step(const TileProgram& program, const TileStep& step, const RunState* 
     case Micro::maximum_gradient:
       return map(out, a, b, c, count, [](Vec g, Vec x, Vec y) { return choice_gradient(g, y > x, x == y); });
     case Micro::pow:
-      return power(step.exponent, a, out, count);
+      return Power(step.exponent).apply(a, out, count);
     case Micro::compare:
       return with_relation(step.relation, [&](auto holds) {
         map(out, a, b, count, [=](Vec x, Vec y) { return keep(holds(x, y), one); });

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/kernels/labels.h"
 #include "backend/cpu/kernels/math.h"
 #include "backend/cpu/kernels/sums.h"
 
@@ -41,24 +42,9 @@ void for_each_vector(const Classification& c, int64_t first, int64_t last, F f) 
   }
 }
 
-void report(const Operands& operands, int64_t row, int64_t label) {
-  Status& status = *operands.run->status;
-  int32_t none = Status::none;
-  if (!status.kind.compare_exchange_strong(none, Status::label)) return;
-  status.node = operands.node;
-  status.sample = row;
-  status.value = label;
-}
-
 void check(const Classification& c, const Operands& operands) {
-  const auto* labels = operands.input<int64_t>(1);
-  for (int64_t n = 0; n < c.samples; ++n) {
-    for (int64_t row = 0; row < c.rows; ++row) {
-      const int64_t label = labels[(n / kLanes * c.rows + row) * kLanes + n % kLanes];
-      if (label == c.ignored || (label >= 0 && label < c.classes)) continue;
-      return report(operands, n * c.rows + row, label);
-    }
-  }
+  look_at_labels(operands, operands.input<int64_t>(1), c.samples, c.rows, 1,
+                 [&](int64_t label) { return label == c.ignored || (label >= 0 && label < c.classes); });
 }
 
 /// The loss from log p = (x - top) - shift: the label's class and, when smoothed, all classes.

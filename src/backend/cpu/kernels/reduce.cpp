@@ -123,4 +123,33 @@ void add_slices(const void* parameters, const Operands& operands, int64_t first,
   }
 }
 
+void reduce_max(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& m = *static_cast<const Maximum*>(parameters);
+  for (int64_t line = first * m.per_unit; line < std::min(m.lines, last * m.per_unit); ++line) {
+    const float* x = operands.input<float>(0) + (line / m.inner * m.size * m.inner + line % m.inner) * kLanes;
+    Vec top = load(x);
+    Ints best = set1_int(0);
+    for (int64_t k = 1; k < m.size; ++k) {
+      const Vec value = load(x + k * m.inner * kLanes);
+      const Mask larger = (value > top) | (is_nan(value) & ~is_nan(top));
+      top = select(larger, value, top);
+      best = select(larger, set1_int(static_cast<int32_t>(k)), best);
+    }
+    store(operands.output<float>(0) + line * kLanes, top);
+    store(operands.output<int32_t>(1) + line * kLanes, best);
+  }
+}
+
+void reduce_max_gradient(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& m = *static_cast<const Maximum*>(parameters);
+  for (int64_t line = first * m.per_unit; line < std::min(m.lines, last * m.per_unit); ++line) {
+    float* dx = operands.output<float>(0) + (line / m.inner * m.size * m.inner + line % m.inner) * kLanes;
+    const Vec dy = load(operands.input<float>(0) + line * kLanes);
+    const Ints best = load_ints(operands.input<int32_t>(1) + line * kLanes);
+    for (int64_t k = 0; k < m.size; ++k) {
+      store(dx + k * m.inner * kLanes, keep(best == set1_int(static_cast<int32_t>(k)), dy));
+    }
+  }
+}
+
 }  // namespace brisk::backend::cpu::BRISK_ISA

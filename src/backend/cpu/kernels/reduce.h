@@ -32,8 +32,17 @@ struct BatchSum {
   bool accumulates = false;  ///< the output is a gradient: it adds to what earlier micro-batches left
 };
 
+/// The largest along one axis of outer x size x inner, one lane a sample.
+struct Maximum {
+  int64_t size = 1, inner = 1;
+  int64_t lines = 0;     ///< outer x inner of all blocks
+  int64_t per_unit = 1;  ///< lines
+};
+
 BRISK_DECLARE_PHASE(reduce)
 BRISK_DECLARE_PHASE(sum_slices)
 BRISK_DECLARE_PHASE(add_slices)
+BRISK_DECLARE_PHASE(reduce_max)           // x -> y, index
+BRISK_DECLARE_PHASE(reduce_max_gradient)  // dy, index -> dx
 
 }  // namespace brisk::backend::cpu

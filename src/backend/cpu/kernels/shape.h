@@ -1,4 +1,5 @@
-// Rows of bytes put together from pieces of other rows: concat, slice and a slice's derivative.
+// Bytes that move: rows put together from pieces of other rows (concat, slice and its derivative), dimensions in
+// another order, frames.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,34 @@ struct RowParts {
   std::vector<RowPart> parts;
 };
 
+/// Chunks of bytes in the order of an output whose dimensions are `dims`; the last one is the inner loop.
+struct Permutation {
+  int64_t chunk = 0;             ///< bytes that stay together
+  int64_t chunks = 0;            ///< of the output
+  int64_t per_unit = 0;          ///< chunks
+  std::vector<int64_t> dims;     ///< in chunks
+  std::vector<int64_t> strides;  ///< bytes in the input from one step of a dimension to the next
+};
+
+/// A frame of one value around rows of floats, lanes included.
+struct Padding {
+  int64_t rows = 1, padded_rows = 1;  ///< of one image
+  int64_t row = 0, padded_row = 0;    ///< floats
+  int64_t above = 0;                  ///< rows
+  int64_t before = 0;                 ///< floats
+  int64_t total = 0;                  ///< rows of the output
+  int64_t per_unit = 1;               ///< rows
+  float value = 0;
+};
+
+/// Fixed numbers.
+struct Constant {
+  std::vector<float> values;
+};
+
 BRISK_DECLARE_PHASE(assemble_rows)
+BRISK_DECLARE_PHASE(put_constant)
+BRISK_DECLARE_PHASE(permute)
+BRISK_DECLARE_PHASE(pad)
 
 }  // namespace brisk::backend::cpu

@@ -43,9 +43,28 @@ void lower_seed_rows(const Call& call, Lowering& lowering);
 void lower_seed_count(const Call& call, Lowering& lowering);
 void lower_store_gradient(const Call& call, Lowering& lowering);
 
+// draw.cpp
+void lower_random_normal(const Call& call, Lowering& lowering);
+void lower_random_uniform(const Call& call, Lowering& lowering);
+void lower_stochastic_depth(const Call& call, Lowering& lowering);
+
+// indexing.cpp
+void lower_gather(const Call& call, Lowering& lowering);
+void lower_gather_gradient(const Call& call, Lowering& lowering);
+void lower_argmax(const Call& call, Lowering& lowering);
+void lower_one_hot(const Call& call, Lowering& lowering);
+void lower_embedding(const Call& call, Lowering& lowering);
+void lower_embedding_gradient(const Call& call, Lowering& lowering);
+
+// layer_norm.cpp: layer_norm and group_norm
+void lower_line_norm(const Call& call, Lowering& lowering);
+void lower_line_norm_gradient(const Call& call, Lowering& lowering);
+
 // reduce.cpp
 void lower_reduce(const Call& call, Lowering& lowering);
 void lower_batch_sum(const Call& call, Lowering& lowering);
+void lower_reduce_max(const Call& call, Lowering& lowering);
+void lower_reduce_max_gradient(const Call& call, Lowering& lowering);
 
 // cast.cpp
 void lower_cast(const Call& call, Lowering& lowering);
@@ -65,6 +84,9 @@ void lower_reshape(const Call& call, Lowering& lowering);
 void lower_concat(const Call& call, Lowering& lowering);
 void lower_slice(const Call& call, Lowering& lowering);
 void lower_pad_slice(const Call& call, Lowering& lowering);
+void lower_permute(const Call& call, Lowering& lowering);
+void lower_pad(const Call& call, Lowering& lowering);
+void lower_constant(const Call& call, Lowering& lowering);
 
 // single.cpp: for one sample whose values lie row-major
 void lower_single_conv2d(const Call& call, Lowering& lowering);

@@ -11,6 +11,17 @@ namespace {
 
 constexpr int64_t kUnitFloats = 8192;
 
+/// wide: the value with the axis.
+void lower_maximum(const Call& call, const graph::ValueType& wide, PhaseFunction kernel, Lowering& lowering) {
+  const auto axis = static_cast<int>(call.node.attributes.integer("axis"));
+  Maximum m;
+  m.size = wide.shape[axis];
+  for (int i = axis + 1; i < wide.shape.rank(); ++i) m.inner *= wide.shape[i];
+  m.lines = call.blocks() * wide.elements() / m.size;
+  m.per_unit = std::max<int64_t>(1, kUnitFloats / (m.size * call.lanes()));
+  lowering.phase(kernel, ceil_divide(m.lines, m.per_unit), m);
+}
+
 }  // namespace
 
 void lower_reduce(const Call& call, Lowering& lowering) {
@@ -61,6 +72,14 @@ void lower_batch_sum(const Call& call, Lowering& lowering) {
   if (sum.slices == 1) return;
   sum.per_unit = kUnitFloats;
   lowering.phase(BRISK_PHASE(call, add_slices), ceil_divide(sum.elements, sum.per_unit), sum);
+}
+
+void lower_reduce_max(const Call& call, Lowering& lowering) {
+  lower_maximum(call, call.input(0), BRISK_PHASE(call, reduce_max), lowering);
+}
+
+void lower_reduce_max_gradient(const Call& call, Lowering& lowering) {
+  lower_maximum(call, call.output(0), BRISK_PHASE(call, reduce_max_gradient), lowering);
 }
 
 }  // namespace brisk::backend::cpu

@@ -1,5 +1,6 @@
-// Reshape, concat, slice and its derivative.
+// Reshape, concat, slice and its derivative, dimensions in another order, frames.
 #include <algorithm>
+#include <iterator>
 
 #include "backend/cpu/kernels/shape.h"
 #include "backend/cpu/lower/dims.h"
@@ -73,6 +74,60 @@ void lower_pad_slice(const Call& call, Lowering& lowering) {
   rows.parts.push_back({.input = 0, .first = before, .bytes = bytes, .source_row = bytes});
   rows.parts.push_back({.first = before + bytes, .bytes = rows.row - before - bytes});
   assemble(call, std::move(rows), lowering);
+}
+
+void lower_permute(const Call& call, Lowering& lowering) {
+  const ValueType &in = call.input(0), &out = call.output(0);
+  const int64_t rows = in.batched() ? call.blocks() * in.rows : 1;
+  Permutation p;
+  p.chunk = size_of(in.dtype) * (in.batched() ? call.lanes() : 1);
+  p.dims.push_back(rows);
+  p.strides.push_back(in.shape.count());
+  for (const int64_t axis : call.node.attributes.integers("axes")) {
+    int64_t stride = 1;
+    for (int64_t i = axis + 1; i < in.shape.rank(); ++i) stride *= in.shape[static_cast<int>(i)];
+    p.dims.push_back(in.shape[static_cast<int>(axis)]);
+    p.strides.push_back(stride);
+  }
+  collapse(p.dims, {&p.strides});
+  for (int64_t& stride : p.strides) stride *= p.chunk;
+  if (p.strides.back() == p.chunk && p.dims.size() > 1) {  // what stays in order moves as one
+    p.chunk *= p.dims.back();
+    p.dims.pop_back();
+    p.strides.pop_back();
+  }
+  p.chunks = stored(out, call.blocks(), call.lanes()) * size_of(out.dtype) / p.chunk;
+  p.per_unit = std::max<int64_t>(1, kUnitBytes / p.chunk);
+  const int64_t units = ceil_divide(p.chunks, p.per_unit);
+  lowering.phase(BRISK_PHASE(call, permute), units, std::move(p));
+}
+
+void lower_pad(const Call& call, Lowering& lowering) {
+  const ValueType &in = call.input(0), &out = call.output(0);
+  const std::vector<int64_t>& before = call.node.attributes.integers("before");
+  const int64_t width = in.batched() ? call.lanes() : 1;
+  const int rank = in.shape.rank();
+  Padding p;
+  p.value = static_cast<float>(call.node.attributes.real("value"));
+  p.row = width * (rank > 0 ? in.shape[rank - 1] : 1);
+  p.padded_row = width * (rank > 0 ? out.shape[rank - 1] : 1);
+  if (!before.empty()) p.before = width * before.back();
+  if (before.size() > 1) {
+    p.rows = in.shape[rank - 2];
+    p.padded_rows = out.shape[rank - 2];
+    p.above = before[before.size() - 2];
+  }
+  p.total = stored(out, call.blocks(), call.lanes()) / p.padded_row;
+  p.per_unit = std::max<int64_t>(1, kUnitBytes / (p.padded_row * 4));
+  lowering.phase(BRISK_PHASE(call, pad), ceil_divide(p.total, p.per_unit), p);
+}
+
+void lower_constant(const Call& call, Lowering& lowering) {
+  const std::vector<double>& values = call.node.attributes.reals("values");
+  Constant constant;
+  std::transform(values.begin(), values.end(), std::back_inserter(constant.values),
+                 [](double value) { return static_cast<float>(value); });
+  lowering.phase(BRISK_PHASE(call, put_constant), 1, std::move(constant));
 }
 
 }  // namespace brisk::backend::cpu
