@@ -99,12 +99,36 @@ void add_norm(std::vector<Row>& rows, const std::string& name, int64_t channels,
                   {{"activation", std::string("relu")}, {"epsilon", 1e-5}, {"momentum", 0.1}},
                   {x, c, c, mean, mean, x},
                   batches});
-  rows.push_back({name, "batch_norm_gradient", {}, {x, x, c, c, c}, batches});
+  rows.push_back({name, "batch_norm_gradient", {{"activation", std::string("none")}}, {x, x, c, c, c}, batches});
+  rows.push_back(
+      {name + "_silu", "batch_norm_gradient", {{"activation", std::string("silu")}}, {x, x, c, c, c, c}, batches});
   rows.push_back({name, "relu", {}, {x}, batches});
   rows.push_back({name, "relu_gradient", {}, {x, x}, batches});
   rows.push_back({name, "add", {}, {x, x}, batches});
   rows.push_back({name, "channel_sum", {}, {x}, batches});
   rows.push_back({name, "reduce_mean", {{"axes", std::vector<int64_t>{1, 2}}, {"keep", false}}, {x}, batches});
+}
+
+/// What networks on tokens and generators do beside their products.
+void add_tokens(std::vector<Row>& rows, const std::string& name, int64_t tokens, int64_t features,
+                std::vector<int64_t> batches) {
+  const Input x = batch({tokens, features}), f = weight({features}), statistics = batch({tokens});
+  const Input words = batch({tokens}, DType::i64);
+  const std::vector<int64_t> shape = {tokens, features};
+  const Attributes stream = {{"shape", shape}, {"stream", int64_t{7}}};
+  const auto drawn = [&](const char* first, const char* second) {
+    Attributes attributes = stream;
+    attributes.set(first, 1.0);
+    attributes.set(second, 0.0);
+    return attributes;
+  };
+  rows.push_back({name, "layer_norm", {{"dims", int64_t{1}}, {"epsilon", 1e-5}}, {x, f, f}, batches});
+  rows.push_back({name, "layer_norm_gradient", {{"dims", int64_t{1}}}, {x, x, statistics, statistics, f}, batches});
+  rows.push_back({name, "permute", {{"axes", std::vector<int64_t>{1, 0}}}, {x}, batches});
+  rows.push_back({name, "embedding", {}, {weight({1000, features}), words}, batches});
+  rows.push_back({name, "embedding_gradient", {{"count", int64_t{1000}}}, {x, words}, batches});
+  rows.push_back({name, "random_normal", drawn("deviation", "mean"), {}, batches});
+  rows.push_back({name, "random_uniform", drawn("high", "low"), {}, batches});
 }
 
 void add_loss(std::vector<Row>& rows, const std::string& name, int64_t classes, std::vector<int64_t> batches) {
@@ -154,6 +178,7 @@ std::vector<Row> table() {
   add_convolution(rows, {"resnet_512_at_4", 512, 4, 512, 3, 1, 1, resnet});
   add_convolution(rows, {"resnet_halving", 64, 32, 128, 3, 2, 1, resnet});
   add_convolution(rows, {"resnet_shortcut", 64, 32, 128, 1, 2, 0, resnet});
+  add_convolution(rows, {"resnet_stem", 3, 224, 64, 7, 2, 3, {16}});
   for (const auto& [channels, size, kernel, stride] : std::vector<std::array<int64_t, 4>>{
            {32, 112, 3, 1}, {96, 112, 3, 2}, {144, 56, 5, 2}, {240, 28, 3, 2}, {672, 14, 5, 1}, {1152, 7, 5, 1}}) {
     const std::string name = "mobile_" + std::to_string(channels) + "_at_" + std::to_string(size);
@@ -180,6 +205,7 @@ std::vector<Row> table() {
   add_norm(rows, "resnet_512_at_4", 512, 4, resnet);
   add_loss(rows, "10_classes", 10, lenet);
   add_loss(rows, "1000_classes", 1000, lenet);
+  add_tokens(rows, "64x256", 64, 256, lenet);
   add_walks(rows, "lenet_fc1", {500, 800});
   rows.push_back({"lenet", "load", {}, {{{DType::f32, 1, {1, 28, 28}}, Place::input}}, lenet});
   rows.push_back({"lenet_fc1", "dropout", {{"rate", 0.5}, {"stream", int64_t{7}}}, {batch({500})}, lenet});

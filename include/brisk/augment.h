@@ -1,8 +1,10 @@
-// brisk/augment.h: changes to one image, as functions of its Random: the same for any number of threads.
+// brisk/augment.h: changes to one image, and samples mixed, as functions of their Random: the same for any number of
+// threads.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,6 +66,36 @@ class BRISK_EXPORT Augmented : public Dataset {
   const Dataset& dataset_;
   const std::string field_;
   const Change change_;
+};
+
+struct MixupOptions {
+  double alpha = 0.2;             ///< of the Beta(alpha, alpha) that the share comes from: small: close to 0 or 1
+  int64_t classes = 0;            ///< required: how many there are
+  std::string input = "input";    ///< the field that is mixed, f32 or u8 (rounded)
+  std::string target = "target";  ///< the field of class numbers, i64 []
+};
+
+/// Each sample mixed with another one, as share x sample + (1 - share) x other, and its class with that one's (H. Zhang
+/// et al., "mixup: Beyond empirical risk minimization", 2018). The other sample and the share are drawn from the
+/// sample's Random, after it was read: pure functions of (seed, epoch, index). The target becomes f32 [classes], the
+/// probability of each class, for a loss on soft targets; further fields are the sample's own.
+class BRISK_EXPORT Mixup : public Dataset {
+ public:
+  /// The data set must outlive this one; it is read twice for each sample. Throws Error [option] for numbers out of
+  /// range, Error [data] when a field is missing or of another type.
+  explicit Mixup(const Dataset& dataset, MixupOptions options);
+  explicit Mixup(const Dataset&& dataset, MixupOptions options) = delete;
+  int64_t size() const override { return dataset_.size(); }
+  std::vector<Field> fields() const override;
+  /// Throws Error [data] for a class outside 0 .. classes - 1.
+  void read(int64_t index, Sample& out, Random& random) const override;
+  std::string name() const override { return dataset_.name(); }
+
+ private:
+  struct Rows;
+  const Dataset& dataset_;
+  const MixupOptions options_;
+  const std::shared_ptr<Rows> rows_;  // where samples lie before they are mixed
 };
 
 }  // namespace brisk

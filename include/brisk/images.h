@@ -105,5 +105,9 @@ namespace data {
 /// build has no decoder for.
 BRISK_EXPORT ImageFolder image_folder(const std::string& path, const ImageOptions& options = {});
 
+/// One file, as image_folder reads it; the random forms draw from Random(seed, 0, 0). Throws Error [data] for a corrupt
+/// one, whatever `corrupt` says.
+BRISK_EXPORT Tensor read_image(const std::string& path, const ImageOptions& options = {}, uint64_t seed = 0);
+
 }  // namespace data
 }  // namespace brisk

@@ -37,12 +37,17 @@ struct LoadReport {
   std::vector<std::string> unexpected{};  ///< of the file, not in the model
 };
 
+struct SaveOptions {
+  /// Names and texts for the file's header, beside the {"format", "pt"} that is always there; each name once.
+  std::vector<std::pair<std::string, std::string>> metadata{};
+};
+
 /// Writes parameters and running statistics as f32 in PyTorch's names and layouts (convolutions O,I,H,W; linear layers
 /// out x in), and a num_batches_tracked of 0 for each batch_norm, so that load_state_dict(..., strict=True) accepts the
 /// file. Parameters of other models that this one calls belong to those: save each. The file is written beside its
 /// place and renamed, always as a new file: a crash leaves the old one whole, a mapping of the old one stays valid.
 /// Throws Error [file] with the path and the system's reason (full disk, no such folder); nothing is left behind then.
-BRISK_EXPORT void save_weights(const Model& model, const std::string& path);
+BRISK_EXPORT void save_weights(const Model& model, const std::string& path, const SaveOptions& options = {});
 
 /// Reads weights by name. F32 is taken bit by bit, F16 and BF16 exactly, F64 rounded to f32 (too large: an Error);
 /// other types are mismatched. num_batches_tracked of a batch_norm is checked (one I64, not negative), not needed, and
@@ -70,6 +75,8 @@ class BRISK_EXPORT WeightsFile {
   /// Sorted by name. Of a temporary file they are given by value, so that a loop over them may stand in one line.
   const std::vector<StoredWeight>& tensors() const&;
   std::vector<StoredWeight> tensors() &&;
+  /// Names and texts of the header, sorted by name.
+  std::vector<std::pair<std::string, std::string>> metadata() const;
   /// The values as f32 (F32, F16, BF16, F64). Throws Error [weights] for an unknown name or another type.
   Tensor read(std::string_view name) const;
   /// Writes all tensors, bit by bit, under changed names (as LoadOptions::rename) to another file, or the same one.

@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, Tensor>> read_all(SafetensorsFile& file, cons
 
 }  // namespace
 
-void save_weights(const Model& model, const std::string& path) {
+void save_weights(const Model& model, const std::string& path, const SaveOptions& options) {
   std::vector<StoredTensor> tensors;
   std::set<std::string> counters;
   for (const Parameter& parameter : model.parameters()) {
@@ -68,7 +68,14 @@ void save_weights(const Model& model, const std::string& path) {
     const std::string counter = checkpoint::counter_of(parameter);
     if (!counter.empty() && counters.insert(counter).second) tensors.push_back({counter, "I64", {}, 0, 0});
   }
-  SafetensorsWriter writer(path, std::move(tensors), {{"format", "pt"}});
+  checkpoint::Metadata metadata = {{"format", "pt"}};
+  for (const auto& [name, text] : options.metadata) {
+    if (!metadata.emplace(name, text).second) {
+      throw Error(ErrorCode::option, cat("SaveOptions.metadata \"", name, "\""),
+                  "is given twice, or is the format's own");
+    }
+  }
+  SafetensorsWriter writer(path, std::move(tensors), metadata);
   for (const StoredTensor& tensor : writer.tensors()) {
     if (counters.count(tensor.name) != 0) {
       constexpr int64_t kNoBatches = 0;
@@ -107,6 +114,10 @@ WeightsFile& WeightsFile::operator=(WeightsFile&&) noexcept = default;
 
 const std::vector<StoredWeight>& WeightsFile::tensors() const& { return impl_->tensors; }
 std::vector<StoredWeight> WeightsFile::tensors() && { return std::move(impl_->tensors); }
+
+std::vector<std::pair<std::string, std::string>> WeightsFile::metadata() const {
+  return {impl_->file.metadata().begin(), impl_->file.metadata().end()};
+}
 
 Tensor WeightsFile::read(std::string_view name) const {
   const StoredTensor* const stored = impl_->file.find(name);

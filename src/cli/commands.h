@@ -11,7 +11,9 @@ struct Outcome {
 };
 
 void add_bench(CLI::App& app, Outcome& outcome);
+void add_models(CLI::App& app, Outcome& outcome);
 void add_plan(CLI::App& app, Outcome& outcome);
+void add_predict(CLI::App& app, Outcome& outcome);
 void add_train(CLI::App& app, Outcome& outcome);
 void add_weights(CLI::App& app, Outcome& outcome);
 

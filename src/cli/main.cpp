@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "brisk/error.h"
 #include "cli/commands.h"
@@ -18,23 +19,51 @@ int written(int code, bool wanted) {
   return code != 0 ? code : 1;
 }
 
+/// The library names its own fields; who sits at a terminal knows the program's options.
+std::string with_option_names(std::string text) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"StepOptions.accumulate", "--accumulate"},
+      {"StepOptions.batch", "--batch"},
+      {"StepOptions.precision", "--precision"},
+      {"StepOptions.threads", "--threads"},
+      {"FitOptions.duration", "--epochs"},
+      {"FitOptions.workers", "--workers"},
+      {"ImageOptions.size", "--input"},
+      {"sgd.learning_rate", "--learning-rate"},
+      {"adam.learning_rate", "--learning-rate"},
+      {"adamw.learning_rate", "--learning-rate"},
+      {"sgd.momentum", "--momentum"},
+      {"sgd.weight_decay", "--weight-decay"},
+      {"adam.weight_decay", "--weight-decay"},
+      {"adamw.weight_decay", "--weight-decay"},
+  };
+  for (const auto& [field, option] : kNames) {
+    const size_t at = text.find(std::string("] ") + field + " ");
+    if (at != std::string::npos) return text.replace(at + 2, std::string(field).size(), option);
+  }
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool wanted = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
-  CLI::App app("Trains neural networks, measures training steps, shows plans, handles weights.");
+  CLI::App app("Trains neural networks and predicts with them, measures training steps, shows plans, handles weights.");
   app.name("brisk");
   app.set_version_flag("--version", BRISK_VERSION);
   app.require_subcommand(0, 1);  // none is refused below, so that an unknown one is named by the parser
   brisk::cli::Outcome outcome;
   brisk::cli::add_bench(app, outcome);
+  brisk::cli::add_models(app, outcome);
   brisk::cli::add_plan(app, outcome);
+  brisk::cli::add_predict(app, outcome);
   brisk::cli::add_train(app, outcome);
   brisk::cli::add_weights(app, outcome);
   try {
     app.parse(argc, argv);
     if (!app.get_subcommands().empty()) return written(outcome.code, wanted);
-    std::fprintf(stderr, "brisk: a subcommand is missing: bench, plan, train or weights; see brisk --help\n");
+    std::fprintf(stderr,
+                 "brisk: a subcommand is missing: bench, models, plan, predict, train or weights; see brisk --help\n");
     return 2;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return written(app.exit(error), wanted);  // --help, --version
@@ -43,8 +72,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "brisk: %s; see %s --help\n", error.what(), command.c_str());
     return 2;
   } catch (const brisk::Error& error) {
-    std::fprintf(stderr, "brisk: %s\n", error.what());
-    return error.code() == brisk::ErrorCode::option ? 2 : 1;
+    const bool wrong_use = error.code() == brisk::ErrorCode::option;
+    std::fprintf(stderr, "brisk: %s\n", wrong_use ? with_option_names(error.what()).c_str() : error.what());
+    return wrong_use ? 2 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "brisk: %s\n", error.what());
     return 1;

@@ -13,9 +13,10 @@ namespace brisk::cli {
 
 /// What the command line says of a model; empty and 0: the model's own.
 struct ModelChoice {
-  std::string name = "lenet";
+  std::string name;
   std::vector<int64_t> channels;
-  std::string input;  ///< "27x29": height x width
+  int64_t classes = 0;  ///< or outputs: what the data have
+  std::string input;    ///< "27x29": height x width
   int64_t kernel = 0;
 };
 
@@ -28,6 +29,9 @@ struct NamedModel {
 
 /// Adds the positional MODEL and the options of its variants.
 void add_model_options(CLI::App& command, ModelChoice& choice, bool required);
+
+/// In the order in which they are shown.
+std::vector<std::string> model_names();
 
 /// Throws Error [option] that lists the names, or says which variants the model has.
 NamedModel find_model(const ModelChoice& choice);

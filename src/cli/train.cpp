@@ -1,21 +1,20 @@
-// brisk train: a known network on images from files, from Debian's package, or drawn by the library.
+// brisk train: a known network on images from files and folders, on tables, or on digits drawn by the library.
 #include <cstdio>
 #include <memory>
 
 #include "brisk/brisk.h"
 #include "cli/commands.h"
 #include "cli/models.h"
+#include "cli/saved_model.h"
+#include "cli/training_data.h"
 
 namespace brisk::cli {
 namespace {
 
-constexpr int64_t kDrawnTrain = 20000;
-constexpr int64_t kDrawnTest = 4000;
-
 struct TrainOptions {
   int64_t accumulate = 1;
   int64_t batch = 64;
-  std::string data = "auto";
+  DataOptions data;
   double epochs = 5;
   double learning_rate = 0.05;
   ModelChoice model;
@@ -27,34 +26,11 @@ struct TrainOptions {
   std::string schedule = "cosine";
   uint64_t seed = 0;
   bool svg = false;
-  std::string test_images, test_labels, train_images, train_labels;
   int threads = 0;
   int64_t warmup = 0;
   double weight_decay = 5e-4;
+  int64_t workers = -1;
 };
-
-data::TrainTest drawn() {
-  data::TrainTest out{data::drawn_digits(kDrawnTrain, 0), data::drawn_digits(kDrawnTest, 1)};
-  out.train.set_name("drawn digits, train");
-  out.test.set_name("drawn digits, test");
-  return out;
-}
-
-data::TrainTest load(const TrainOptions& options) {
-  if (!options.train_images.empty()) {
-    return {data::idx(options.train_images, options.train_labels), data::idx(options.test_images, options.test_labels)};
-  }
-  if (options.data == "digits") return drawn();
-  if (options.data == "fashion-mnist") return data::fashion_mnist();
-  if (options.data != "auto") return data::fashion_mnist(options.data);
-  try {
-    return data::fashion_mnist();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::file) throw;
-    std::printf("no Fashion-MNIST here, drawing digits instead (%s)\n", error.what());
-    return drawn();
-  }
-}
 
 Schedule rate_of(const TrainOptions& options) {
   Schedule rate = options.learning_rate;
@@ -70,49 +46,51 @@ Optimizer optimizer_of(const TrainOptions& options) {
   return sgd({.learning_rate = rate, .momentum = options.momentum, .weight_decay = options.weight_decay});
 }
 
+/// Says what became of damaged images, if any.
+void report_skipped(const Dataset& dataset) {
+  const auto* const images = dynamic_cast<const ImageFolder*>(&dataset);
+  if (images == nullptr || images->skipped().count == 0) return;
+  const SkippedImages skipped = images->skipped();
+  std::printf("%lld images of %s were corrupt and replaced by others; the first: %s (%s)\n",
+              static_cast<long long>(skipped.count), images->name().c_str(), skipped.first_path.c_str(),
+              skipped.reason.c_str());
+}
+
 int run(const TrainOptions& options) {
-  const NamedModel named = find_model(options.model);
-  const data::TrainTest data = load(options);
-  Model model(named.function, named.input, {.seed = options.seed});
-  Trainer trainer(model, cross_entropy(), optimizer_of(options),
+  if (!options.model.name.empty()) find_model(options.model);  // a wrong name is found before data are read
+  const TrainingData data = load(options.data, options.model, options.seed);
+  Model model = data.saved.make(options.seed);
+  const bool classifies = !data.saved.classes.empty();
+  Trainer trainer(model, classifies ? cross_entropy() : mse(), optimizer_of(options),
                   {.accumulate = options.accumulate, .batch = options.batch, .threads = options.threads});
-  trainer.add_metric("accuracy", accuracy());
+  if (classifies) trainer.add_metric("accuracy", accuracy());
   std::printf("%s", trainer.summary().c_str());
   std::fflush(stdout);
-  const FitResult result = trainer.fit(data.train, data.test,
-                                       {.duration = Duration(options.epochs, Duration::Unit::epochs),
-                                        .run_folder = options.run_folder,
-                                        .seed = options.seed});
-  if (!options.save.empty()) save_weights(model, options.save);
+  FitOptions fit;
+  fit.duration = Duration(options.epochs, Duration::Unit::epochs);
+  fit.run_folder = options.run_folder;
+  fit.seed = options.seed;
+  fit.stop_on_signals = true;
+  if (options.workers >= 0) fit.workers = options.workers;
+  const FitResult result = trainer.fit(*data.train, *data.validation, fit);
+  report_skipped(*data.train);
+  report_skipped(*data.validation);
+  if (!options.save.empty()) save(data.saved, model, options.save);
   if (options.picture) std::printf("%s", loss_picture(options.run_folder).c_str());
   if (options.svg) std::printf("%s\n", write_loss_svg(options.run_folder).c_str());
   return result.exit_code();
-}
-
-void add_data_options(CLI::App& command, TrainOptions& options) {
-  command
-      .add_option(
-          "--data", options.data,
-          "auto (Fashion-MNIST, else drawn digits), fashion-mnist, digits, or a folder with Fashion-MNIST's files")
-      ->capture_default_str();
-  CLI::Option* const a = command.add_option("--train-images", options.train_images, "IDX file, plain or gzip");
-  CLI::Option* const b = command.add_option("--train-labels", options.train_labels, "IDX file");
-  CLI::Option* const c = command.add_option("--test-images", options.test_images, "IDX file");
-  CLI::Option* const d = command.add_option("--test-labels", options.test_labels, "IDX file");
-  for (CLI::Option* const option : {a, b, c, d}) {
-    for (CLI::Option* const other : {a, b, c, d}) {
-      if (option != other) option->needs(other);
-    }
-  }
 }
 
 }  // namespace
 
 void add_train(CLI::App& app, Outcome& outcome) {
   const auto options = std::make_shared<TrainOptions>();
-  CLI::App* const command = app.add_subcommand("train", "Trains a network on images of ten classes.");
+  CLI::App* const command = app.add_subcommand(
+      "train",
+      "Trains a network to tell the classes of images, or to predict columns of a table. Without MODEL: lenet for "
+      "images in memory, resnet18 for folders of images, mlp for tables.");
   add_model_options(*command, options->model, false);
-  add_data_options(*command, *options);
+  add_data_options(*command, options->data);
   command->add_option("--accumulate", options->accumulate, "micro-batches an update")->capture_default_str();
   command->add_option("--batch", options->batch, "samples a micro-batch")->capture_default_str();
   command->add_option("--epochs", options->epochs, "fractions are allowed")->capture_default_str();
@@ -129,9 +107,12 @@ void add_train(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_option("--weight-decay", options->weight_decay, "on parameters of two or more dimensions")
       ->capture_default_str();
-  command->add_option("--save", options->save, "write the weights to this .safetensors file at the end");
+  command->add_option("--save", options->save,
+                      "write the weights, and what brisk predict needs, to this .safetensors file at the end");
   command->add_option("--seed", options->seed, "of initial values and sample order")->capture_default_str();
   command->add_option("--threads", options->threads, "0: all that this process may use")->capture_default_str();
+  command->add_option("--workers", options->workers, "threads that read and decode ahead; by default as many as pay")
+      ->check(CLI::NonNegativeNumber);
   CLI::Option* const folder = command->add_option("--run-folder", options->run_folder, "events.jsonl is appended here");
   command->add_flag("--picture", options->picture, "draw the loss at the end")->needs(folder);
   command->add_flag("--svg", options->svg, "write loss.svg into the run folder")->needs(folder);

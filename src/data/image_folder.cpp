@@ -107,6 +107,11 @@ ImageOptions checked(ImageOptions options) {
   return options;
 }
 
+Shape shape_of(const ImageOptions& options) {
+  const int64_t height = options.size.height, width = options.size.width;
+  return options.channels_first ? Shape{3, height, width} : Shape{height, width, 3};
+}
+
 }  // namespace
 
 struct ImageFolder::Impl {
@@ -152,9 +157,7 @@ struct ImageFolder::Impl {
 int64_t ImageFolder::size() const { return std::ssize(impl_->rows); }
 
 std::vector<Field> ImageFolder::fields() const {
-  const int64_t height = impl_->options.size.height, width = impl_->options.size.width;
-  const Shape shape = impl_->options.channels_first ? Shape{3, height, width} : Shape{height, width, 3};
-  return {{"input", shape, impl_->options.dtype}, {"target", {}, DType::i64}};
+  return {{"input", shape_of(impl_->options), impl_->options.dtype}, {"target", {}, DType::i64}};
 }
 
 std::string ImageFolder::name() const { return impl_->listing->folder; }
@@ -208,6 +211,18 @@ ImageFolder data::image_folder(const std::string& path, const ImageOptions& opti
   std::vector<int64_t> rows(listing->files.size());
   std::iota(rows.begin(), rows.end(), 0);
   return ImageFolder(std::make_shared<ImageFolder::Impl>(std::move(listing), std::move(rows), options));
+}
+
+Tensor data::read_image(const std::string& path, const ImageOptions& options, uint64_t seed) {
+  const ImageOptions known = checked(options);
+  Tensor out(shape_of(known), known.dtype);
+  Random random(seed, 0, 0);
+  try {
+    ImageReader().read(path, known, out, random);
+  } catch (const Corrupt& corrupt) {
+    throw Error(ErrorCode::data, path, corrupt.what());
+  }
+  return out;
 }
 
 }  // namespace brisk

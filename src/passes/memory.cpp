@@ -28,6 +28,12 @@ struct Block {
   bool overlaps(const Block& other) const { return first <= other.last && other.first <= last; }
 };
 
+/// A block with its place, in the order of places.
+struct Placed {
+  int64_t begin = 0, end = 0;
+  int32_t first = 0, last = 0;
+};
+
 /// The value whose storage `id` uses.
 ValueId root(const Graph& graph, ValueId id) {
   while (graph.value(id).alias != kNoValue) id = graph.value(id).alias;
@@ -172,11 +178,14 @@ class Planner {
       std::vector<Block> placed = blocks_;
       int64_t end = 0;
       size_t highest = 0;
-      std::vector<size_t> done;
+      std::vector<Placed> done;
+      done.reserve(order.size());
       for (size_t i = 0; i < order.size(); ++i) {
         Block& block = placed[order[i]];
-        block.offset = lowest_gap(placed, done, block);
-        done.push_back(order[i]);
+        block.offset = lowest_gap(done, block);
+        const Placed mine{block.offset, block.offset + block.bytes, block.first, block.last};
+        const auto lower = [](const Placed& a, const Placed& b) { return a.begin < b.begin; };
+        done.insert(std::upper_bound(done.begin(), done.end(), mine, lower), mine);
         if (block.offset + block.bytes > end) {
           end = block.offset + block.bytes;
           highest = i;
@@ -193,15 +202,12 @@ class Planner {
     if (best.empty()) best = blocks_;
   }
 
-  static int64_t lowest_gap(const std::vector<Block>& placed, const std::vector<size_t>& done, const Block& block) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (const size_t i : done)
-      if (placed[i].overlaps(block)) taken.emplace_back(placed[i].offset, placed[i].offset + placed[i].bytes);
-    std::sort(taken.begin(), taken.end());
+  static int64_t lowest_gap(const std::vector<Placed>& placed, const Block& block) {
     int64_t at = 0;
-    for (const auto& [begin, end] : taken) {
-      if (begin - at >= block.bytes) break;
-      at = std::max(at, end);
+    for (const Placed& other : placed) {
+      if (other.first > block.last || block.first > other.last) continue;
+      if (other.begin - at >= block.bytes) break;
+      at = std::max(at, other.end);
     }
     return at;
   }

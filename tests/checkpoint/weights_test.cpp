@@ -86,6 +86,20 @@ TEST(Weights, WhatIsSavedIsLoadedBitByBit) {
   EXPECT_EQ(test::content(folder.path() + "/w"), test::content(folder.path() + "/again"));
 }
 
+TEST(Weights, TheHeaderKeepsTexts) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/texts";
+  const Model model = two_layers();
+  save_weights(model, path, {.metadata = {{"note", "line 1\n\"2\""}, {"classes", "cat,dog"}}});
+  using Texts = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(WeightsFile(path).metadata(), (Texts{{"classes", "cat,dog"}, {"format", "pt"}, {"note", "line 1\n\"2\""}}));
+  for (const Texts& texts : {Texts{{"a", "1"}, {"a", "2"}}, Texts{{"format", "np"}}}) {
+    EXPECT_NE(refusal([&] { save_weights(model, path, {.metadata = texts}); }, ErrorCode::option)
+                  .find("SaveOptions.metadata"),
+              std::string::npos);
+  }
+}
+
 TEST(Weights, FilesHavePyTorchsNamesAndLayouts) {
   const TemporaryFolder folder;
   Model model(

@@ -267,6 +267,19 @@ TEST(ImageFolder, SamplesDoNotDependOnWorkersAndDifferByEpoch) {
   for (const int64_t workers : {1, 2, 5}) EXPECT_EQ(hashes(workers), expected);
 }
 
+TEST(ImageFolder, OneImageIsReadAsTheFolderReadsIt) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.put("a/image.jpg", encode_jpeg(picture(50, 70)));
+  const ImageOptions options = {.form = ImageForm::random_crop, .resize = 40, .size = 32};
+  const Tensor image = data::read_image(path, options, 5);
+  EXPECT_EQ(image.shape().text(), "[32, 32, 3]");
+  const Read folders(image_folder(folder.path(), options), 0, Random(5, 0, 0));
+  EXPECT_EQ(std::vector<uint8_t>(image.data<uint8_t>(), image.data<uint8_t>() + image.count()), folders.bytes());
+  const std::string empty = folder.put("empty.jpg", "");
+  EXPECT_EQ(error_text([&] { data::read_image(empty); }), "Error [data] " + empty + ": the file has 0 bytes");
+  EXPECT_TRUE(contains(error_text([&] { data::read_image(folder.path() + "/none.jpg"); }), "Error [file]"));
+}
+
 TEST(ImageFolder, SplitsAndOtherForms) {
   const test::TemporaryFolder folder;
   for (int i = 0; i < 10; ++i) {
