@@ -97,6 +97,7 @@ std::shared_ptr<ModelState> copy_of(const ModelState& from, const std::string& n
   state->graph = from.graph;
   state->segments = from.segments;
   state->models = from.models;
+  state->freezes = from.freezes;
   state->parameter_floats = from.parameter_floats;
   state->buffer_floats = from.buffer_floats;
   for (graph::Node& node : state->graph.nodes) {
@@ -215,9 +216,12 @@ Model Model::with_inputs(ModelFunction function, Inputs inputs) const {
   std::vector<const graph::ParameterSpec*> made;
   for (const graph::ParameterSpec& spec : specs) made.push_back(&spec);
   const std::vector<int32_t> matches = match(*base, made, "the function with these inputs");
+  const auto called = static_cast<int32_t>(state->models.size());
+  for (graph::Node& node : state->graph.nodes)
+    if (node.store == 0) node.store = called;
   for (graph::ParameterRef& ref : state->graph.parameters) {
     if (ref.store != 0) continue;
-    ref.store = static_cast<int32_t>(state->models.size());
+    ref.store = called;
     ref.segment = matches[static_cast<size_t>(ref.segment)];
   }
   state->models.push_back(base);
