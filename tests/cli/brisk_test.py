@@ -53,7 +53,8 @@ def bench():
     expect(variant.returncode == 0, f"bench of a variant: {variant.stderr}")
     expect(json.loads(variant.stdout)["steps"] == 3, "bench: three steps at least")
     small = {"mlp": [], "resnet8": [], "resnet9": ["--channels", 4], "resnet18_cifar": ["--channels", 4],
-             "resnet50": ["--channels", 4, "--input", "48x40"]}
+             "resnet50": ["--channels", 4, "--input", "48x40"], "mobilenet_v2": ["--input", "33x31"],
+             "efficientnet_b0": ["--input", "33x31"]}
     for model, settings in small.items():
         other = run("bench", model, *settings, "--batch", 2, "--seconds", 0)
         expect(other.returncode == 0 and "median_ms" in other.stdout, f"bench {model}: {other.stderr}")
@@ -264,6 +265,7 @@ def wrong_use():
     expect_refused(["bench"], "MODEL")
     expect_refused(["bench", "lenett"], "lenett", "lenet, mlp, resnet8, resnet9")
     expect_refused(["plan", "alexnet"], "lenet, mlp, resnet8, resnet9")
+    expect_refused(["plan", "mobilenet_v2", "--channels", 8], "--channels 8")
     expect_refused(["bench", "lenet", "--batch", 0], "--batch = 0")
     expect_refused(["train", "lenet", "--data", "digits", "--workers", -1], "--workers")
     expect_refused(["bench", "lenet", "--batch", "many"], "many")
