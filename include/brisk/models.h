@@ -8,6 +8,7 @@
 
 namespace brisk::models {
 
+// Sizes are 1 to 2^20: Error [option] when the function is made, or when it is called as a part of another one.
 struct LenetOptions {
   int64_t channels1 = 20;  ///< of the first convolution
   int64_t channels2 = 50;  ///< of the second
@@ -16,8 +17,7 @@ struct LenetOptions {
   int64_t kernel = 5;    ///< height and width of both convolutions' windows
 };
 /// Two times convolution, relu, 2x2 max-pool; then linear, relu, linear (after LeCun et al. 1998, with relu and
-/// max-pool in the place of their forerunners). x: [N, channels, height, width]. Returns logits [N, classes]. Throws
-/// Error [option] for a size below 1 when the model is made.
+/// max-pool in the place of their forerunners). x: [N, channels, height, width]. Returns logits [N, classes].
 BRISK_EXPORT ModelFunction lenet(LenetOptions options = {});
 
 /// Linear layers with relu between them; widths: features of each layer, the last one the output's. x: [N, ...],
