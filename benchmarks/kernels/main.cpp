@@ -99,7 +99,9 @@ void add_norm(std::vector<Row>& rows, const std::string& name, int64_t channels,
                   {{"activation", std::string("relu")}, {"epsilon", 1e-5}, {"momentum", 0.1}},
                   {x, c, c, mean, mean, x},
                   batches});
-  rows.push_back({name, "batch_norm_gradient", {}, {x, x, c, c, c}, batches});
+  rows.push_back({name, "batch_norm_gradient", {{"activation", std::string("none")}}, {x, x, c, c, c}, batches});
+  rows.push_back(
+      {name + "_silu", "batch_norm_gradient", {{"activation", std::string("silu")}}, {x, x, c, c, c, c}, batches});
   rows.push_back({name, "relu", {}, {x}, batches});
   rows.push_back({name, "relu_gradient", {}, {x, x}, batches});
   rows.push_back({name, "add", {}, {x, x}, batches});

@@ -142,6 +142,7 @@ int run(const Options& options) {
   FitOptions fit;
   fit.duration = Duration(options.epochs, Duration::Unit::epochs);
   fit.run_folder = options.run_folder;
+  fit.stop_on_signals = true;  // what has been trained is reported, then exit code 143
   if (!options.quickstart) fit.log_every = 2000_updates;
   const FitResult result = trainer.fit(train, test, fit);
 

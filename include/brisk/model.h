@@ -136,9 +136,9 @@ class BRISK_EXPORT Model {
   /// Number of trained elements, buffers not counted.
   int64_t parameter_count() const;
   /// Excludes parameters whose name matches a glob (`*`, `?`) from training: no gradient, no moment, untouched bytes,
-  /// evaluation-mode statistics. A pattern that matches nothing is an Error. Steps made earlier follow at their next
-  /// run, with new plans; not inside a window. What is trained before and after keeps its moments; what is unfrozen
-  /// starts with empty ones and an update count of its own.
+  /// evaluation-mode statistics, and no dropout in layers that a glob matches. A pattern that matches nothing is an
+  /// Error. Steps made earlier follow at their next run, with new plans; not inside a window. What is trained before
+  /// and after keeps its moments; what is unfrozen starts with empty ones and an update count of its own.
   void freeze(std::initializer_list<std::string_view> globs);
   void unfreeze(std::initializer_list<std::string_view> globs);
 

@@ -65,6 +65,32 @@ BRISK_EXPORT ModelFunction resnet101(ResnetOptions options = {});
 /// resnet18 without its last layer, to be called inside a model function. x: [N, in, height, width]. Returns [N, 512].
 BRISK_EXPORT Var resnet18_features(Var x);
 
+struct MobilenetOptions {
+  int64_t classes = 1000;
+  double dropout = 0.2;  ///< before the last layer
+  double width = 1;      ///< multiplies all channels, which are then rounded to multiples of 8; more than 0
+};
+/// MobileNetV2 (Sandler et al. 2018): inverted residual blocks around depthwise 3x3 convolutions, relu6. torchvision's
+/// names and shapes; what is said of resnet18's initial values holds here too. x: [N, in, height, width], any size,
+/// made for 224x224. Returns logits [N, classes]. Throws Error [option] for a width that is not positive.
+BRISK_EXPORT ModelFunction mobilenet_v2(MobilenetOptions options = {});
+
+struct EfficientnetOptions {
+  int64_t classes = 1000;
+  double dropout = -1;            ///< before the last layer; negative: the variant's, 0.2 (B0, B1), 0.3 or 0.4 (B4)
+  double stochastic_depth = 0.2;  ///< rate that the last block nearly has; block i of n has i / n of it
+  double width = 1;  ///< multiplies the variant's channels, which are then rounded to multiples of 8; more than 0
+};
+/// EfficientNet (Tan and Le 2019): MobileNetV2's blocks with squeeze-and-excitation, silu and stochastic depth; B1 to
+/// B4 have more blocks and channels than B0. torchvision's names and shapes; what is said of resnet18's initial values
+/// holds here too. x: [N, in, height, width], any size, made for 224x224 (B0), 240, 260, 300 and 380 (B4). Returns
+/// logits [N, classes]. Throws Error [option] for a width that is not positive.
+BRISK_EXPORT ModelFunction efficientnet_b0(EfficientnetOptions options = {});
+BRISK_EXPORT ModelFunction efficientnet_b1(EfficientnetOptions options = {});
+BRISK_EXPORT ModelFunction efficientnet_b2(EfficientnetOptions options = {});
+BRISK_EXPORT ModelFunction efficientnet_b3(EfficientnetOptions options = {});
+BRISK_EXPORT ModelFunction efficientnet_b4(EfficientnetOptions options = {});
+
 struct UnetOptions {
   int64_t channels = 64;  ///< of the first level; each further one has twice as many
   int64_t classes = 2;    ///< channels of the output

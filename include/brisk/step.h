@@ -45,7 +45,9 @@ struct StepOptions {
   Precision precision = Precision::f32;
   std::vector<Field> targets{};  ///< of a loss of the user's own; built-in losses infer theirs
   int threads = 0;               ///< 0: as many as this process is allowed
-  std::vector<Model*> update{};  ///< the models that change; empty: all that the objective calls
+  /// The models that change; empty: all that the objective calls. No gradient is made or kept for the others, and
+  /// nothing of theirs changes; they compute as in training (batch statistics, dropout) unless frozen.
+  std::vector<Model*> update{};
 };
 
 /// A mean since the last read: its sum and its count.

@@ -1,6 +1,7 @@
 // brisk/tensor.h: element types, shapes, devices; a tensor that owns its bytes and views that borrow them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -129,7 +130,7 @@ class BRISK_EXPORT View : public ConstView {
   View rows(int64_t first, int64_t count) const;
 };
 
-/// A view of a pointer, or of a vector whose size must be the shape's. A temporary vector does not compile:
+/// A view of a pointer, or of a vector or std::array whose size must be the shape's. A temporary one does not compile:
 /// it dies at the end of the line; name it, or use Tensor(std::move(v), shape).
 template <class T>
 View view(T* data, Shape shape) requires(!std::is_const_v<T>) {
@@ -150,6 +151,18 @@ ConstView view(const std::vector<T>& data, Shape shape) {
   check_count(static_cast<int64_t>(data.size()), shape);
   return ConstView(data.data(), shape);
 }
+template <class T, size_t N>
+View view(std::array<T, N>& data, Shape shape) {
+  check_count(static_cast<int64_t>(N), shape);
+  return View(data.data(), shape);
+}
+template <class T, size_t N>
+ConstView view(const std::array<T, N>& data, Shape shape) {
+  check_count(static_cast<int64_t>(N), shape);
+  return ConstView(data.data(), shape);
+}
+template <class T, size_t N>
+void view(std::array<T, N>&& data, Shape shape) = delete;  // the array dies here: name it
 template <class T>
 void view(std::vector<T>&& data,
           Shape shape) = delete;  // the vector dies here: name it, or Tensor(std::move(v), shape)

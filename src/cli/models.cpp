@@ -76,11 +76,23 @@ NamedModel image_network(const ModelChoice& choice) {
   return {kMake(options), image_shape(3, choice.input, kSize), options.classes};
 }
 
+/// One whose widths are the published ones.
+template <auto kMake, int64_t kSize, class Options>
+NamedModel published_network(const ModelChoice& choice) {
+  refuse_kernel(choice);
+  if (!choice.channels.empty()) {
+    throw Error(ErrorCode::option, "--channels " + joined(choice.channels), choice.name + " has no such variant");
+  }
+  Options options;
+  set_classes(options, choice);
+  return {kMake(options), image_shape(3, choice.input, kSize), options.classes};
+}
+
 struct Entry {
   const char* name;
   NamedModel (*make)(const ModelChoice& choice);
 };
-using models::Resnet32x32Options, models::ResnetCifarOptions, models::ResnetOptions;
+using models::EfficientnetOptions, models::Resnet32x32Options, models::ResnetCifarOptions, models::ResnetOptions;
 constexpr Entry kModels[] = {
     {"lenet", lenet},
     {"mlp", mlp},
@@ -92,6 +104,12 @@ constexpr Entry kModels[] = {
     {"resnet34", image_network<models::resnet34, 224, ResnetOptions>},
     {"resnet50", image_network<models::resnet50, 224, ResnetOptions>},
     {"resnet101", image_network<models::resnet101, 224, ResnetOptions>},
+    {"mobilenet_v2", published_network<models::mobilenet_v2, 224, models::MobilenetOptions>},
+    {"efficientnet_b0", published_network<models::efficientnet_b0, 224, EfficientnetOptions>},
+    {"efficientnet_b1", published_network<models::efficientnet_b1, 240, EfficientnetOptions>},
+    {"efficientnet_b2", published_network<models::efficientnet_b2, 260, EfficientnetOptions>},
+    {"efficientnet_b3", published_network<models::efficientnet_b3, 300, EfficientnetOptions>},
+    {"efficientnet_b4", published_network<models::efficientnet_b4, 380, EfficientnetOptions>},
 };
 
 }  // namespace

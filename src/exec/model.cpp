@@ -76,6 +76,10 @@ void set_frozen(ModelState& state, std::initializer_list<std::string_view> globs
       throw Error(ErrorCode::option, field, cat("\"", glob, "\" matches no parameter of model '", state.name, "'"));
   }
   for (graph::Segment* segment : chosen) segment->frozen = frozen;
+  for (const std::string_view glob : globs) {
+    if (glob == "*") state.freezes.clear();
+    if (glob != "*" || frozen) state.freezes.emplace_back(glob, frozen);
+  }
   ++state.freeze_version;
 }
 

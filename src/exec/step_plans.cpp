@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/machine.h"
 #include "core/text.h"
+#include "exec/freeze.h"
 #include "exec/step_impl.h"
 #include "exec/store.h"
 #include "graph/op_table.h"
@@ -47,6 +48,7 @@ void Step::Impl::mark_trained() {
     const bool trained_before = !layout_.offsets.empty() && layout_.offsets[i] >= 0;
     if (!trained_before) rules_[i].started = updates_;
   }
+  exec::mark_frozen(program_, models_);
 }
 
 graph::Segment& Step::Impl::segment_of(const graph::ParameterRef& parameter) const {

@@ -273,9 +273,7 @@ void Step::Impl::check_batch(int64_t rows) {
   for (const graph::Node& node : program_.nodes) {
     if (node.op->name != "batch_norm") continue;
     const graph::ValueType& type = program_.type(node.inputs[0]);
-    const graph::Value& gamma = program_.value(node.inputs[1]);
-    if (gamma.place == graph::Place::parameter && !program_.parameters[static_cast<size_t>(gamma.slot)].trainable)
-      continue;
+    if (node.frozen) continue;
     if (rows * type.rows * (type.shape.count() / type.shape[0]) == 1)
       throw Error(ErrorCode::data, graph::label(node),
                   cat("a training batch of ", rows,

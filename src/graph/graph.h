@@ -75,6 +75,8 @@ struct Node {
   std::string name;  ///< "conv1"; for the user's eyes
   Where where;       ///< the user's line
   Stage stage = Stage::forward;
+  int32_t store = 0;           ///< the model that it belongs to, as ParameterRef::store
+  bool frozen = false;         ///< computes as in evaluation in every phase
   int32_t group = -1;          ///< filled by group: nodes of one group run as one kernel
   int32_t recomputes = -1;     ///< filled by recompute: the node this one repeats
   std::string implementation;  ///< filled by select, "native"; with declined: why each better one was passed over
@@ -90,7 +92,7 @@ struct ParameterRef {
   int32_t segment = 0;
   std::string name;
   Shape shape;            ///< canonical order (convolution weights O,H,W,I)
-  bool trainable = true;  ///< false: frozen, or a buffer
+  bool trainable = true;  ///< false: frozen, a buffer, or of a model that the step does not update
   bool buffer = false;
 };
 

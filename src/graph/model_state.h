@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "brisk/model.h"
@@ -26,11 +27,12 @@ struct ModelState {
   std::vector<std::shared_ptr<ModelState>> models;  ///< meaning of ParameterRef::store; [0] is null: this model itself
   int64_t parameter_floats = 0;                     ///< arena sizes in floats, padding included
   int64_t buffer_floats = 0;
-  int64_t freeze_version = 0;          ///< changes with freeze and unfreeze
-  std::mutex store_mutex;              ///< guards `store`: several threads may be the first to need it
-  std::shared_ptr<exec::Store> store;  ///< made when first needed
-  std::atomic<bool> busy{false};       ///< a step is running on it
-  std::atomic<int> copying{0};         ///< who copies its values, or waits to: the next step lets them
+  std::vector<std::pair<std::string, bool>> freezes;  ///< globs of freeze (true) and unfreeze; the last match counts
+  int64_t freeze_version = 0;                         ///< changes with freeze and unfreeze
+  std::mutex store_mutex;                             ///< guards `store`: several threads may be the first to need it
+  std::shared_ptr<exec::Store> store;                 ///< made when first needed
+  std::atomic<bool> busy{false};                      ///< a step is running on it
+  std::atomic<int> copying{0};                        ///< who copies its values, or waits to: the next step lets them
 };
 
 /// Lays segments out in order: each starts at a multiple of 64 bytes; buffers have an arena of their own.

@@ -416,6 +416,7 @@ Vars inline_model(const std::shared_ptr<Tracer>& tracer, const std::shared_ptr<M
       continue;
     }
     Node copy = node;
+    copy.store = store_of(node.store == 0 ? model : model->models[static_cast<size_t>(node.store)]);
     for (ValueId& id : copy.inputs) {
       const Value& value = callee.value(id);
       ValueId& target = moved[static_cast<size_t>(id)];

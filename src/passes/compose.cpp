@@ -34,6 +34,10 @@ std::optional<Node> compose_pair(const Graph& graph, const Node& first, const No
     made.attributes.set("activation", std::string(second.op->name));
     return made;
   }
+  if (is(second, "silu") && is_norm(first) && bare(first) && first.inputs.size() == plain_norm_inputs()) {
+    made.attributes.set("activation", std::string("silu"));
+    return made;
+  }
   if (is(second, "bias_add") && second.inputs[0] == between && is_matrix(first) && bare(first) &&
       first.inputs.size() == 2) {
     made.inputs.push_back(second.inputs[1]);
@@ -112,8 +116,9 @@ void verify_compose(const Graph& graph, const PlanRequest&) {
           cat(graph::label(node), " is not of the forward stage"));
     if (!node.attributes.has("activation")) continue;
     const std::string& activation = node.attributes.text("activation");
-    check(activation == "none" || activation == "relu" || activation == "tanh" || activation == "sigmoid", pass,
-          "activation", cat(graph::label(node), " has activation ", activation));
+    check(activation == "none" || activation == "relu" || activation == "tanh" || activation == "sigmoid" ||
+              (activation == "silu" && is_norm(node)),
+          pass, "activation", cat(graph::label(node), " has activation ", activation));
     if (is_norm(node) && node.inputs.size() > plain_norm_inputs())
       check(graph.type(node.inputs.back()) == graph.type(node.outputs[0]), pass, "residual",
             cat(graph::label(node), ": the residual is not of the output's type"));

@@ -14,18 +14,12 @@ using graph::Term;
 
 namespace {
 
-/// In evaluation, and for layers whose parameters are frozen, running statistics are used.
+/// In evaluation, and in frozen layers, running statistics are used and nothing is dropped.
 void rewrite_for_evaluation(Graph& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const graph::OpInfo& op = *graph.nodes[i].op;
     if (!op.evaluation) continue;
-    bool frozen = false;
-    if (graph.phase == Phase::train && op.training_only)
-      for (const graph::ValueId id : graph.nodes[i].inputs) {
-        const graph::Value& value = graph.value(id);
-        frozen |= value.place == Place::parameter && !graph.parameters[static_cast<size_t>(value.slot)].trainable;
-      }
-    if (graph.phase != Phase::train || frozen) op.evaluation(graph, static_cast<int32_t>(i));
+    if (graph.phase != Phase::train || graph.nodes[i].frozen) op.evaluation(graph, static_cast<int32_t>(i));
   }
 }
 

@@ -24,6 +24,12 @@ ValueId find_value(Graph& graph, Place place, int32_t slot) {
   return graph.add_value({DType::f32, 0, graph.parameters[static_cast<size_t>(slot)].shape}, place, slot);
 }
 
+/// Whether running statistics of a batch_norm move: not those of a model that the step does not update.
+bool commits(const Graph& graph, const Node& node) {
+  const graph::Value& weight = graph.value(node.inputs[1]);
+  return weight.place != Place::parameter || graph.parameters[static_cast<size_t>(weight.slot)].trainable;
+}
+
 /// A layer that is called twice commits twice, one after the other.
 void commit_statistics(Graph& graph) {
   const size_t count = graph.nodes.size();
@@ -31,7 +37,7 @@ void commit_statistics(Graph& graph) {
   const auto running = [&](ValueId id) { return latest.count(id) ? latest[id] : id; };
   for (size_t i = 0; i < count; ++i) {
     const Node node = graph.nodes[i];
-    if (!is(node, "batch_norm")) continue;
+    if (!is(node, "batch_norm") || !commits(graph, node)) continue;
     const int32_t made = graph.add_node(
         "batch_norm_commit", {node.outputs[1], node.outputs[3], running(node.inputs[3]), running(node.inputs[4])},
         {{"momentum", node.attributes.real("momentum")}}, node.name, node.where, Stage::commit);
@@ -201,7 +207,7 @@ void verify_update(const Graph& graph, const PlanRequest& request) {
   check(walks == static_cast<int>(starts.size()), pass, "walk", cat("there are ", walks, " optimizer walks"));
   check(updated == gradients, pass, "complete", "the walk does not update exactly the parameters that have a gradient");
   for (const Node& node : graph.nodes)
-    if (is(node, "batch_norm"))
+    if (is(node, "batch_norm") && commits(graph, node))
       check(committed.count(graph.value(node.inputs[3]).slot) == 1, pass, "statistics",
             cat(graph::label(node), " does not commit its running statistics"));
 }

@@ -21,6 +21,8 @@ std::vector<OpCase> batch_norm_cases() {
       {"image", b({5, 7, 3}), some_tails(), false, "none"},
       {"image_relu", b({5, 7, 3}), few_tails(), false, "relu"},
       {"image_tanh", b({3, 2, 5}), few_tails(), false, "tanh"},
+      {"image_silu", b({3, 4, 5}), some_tails(), false, "silu"},
+      {"features_silu", b({67}), {4, 18}, false, "silu"},
       {"image_sigmoid", b({3, 2, 5}), few_tails(), false, "sigmoid"},
       {"residual", b({4, 3, 3}), some_tails(), true, "none"},
       {"residual_relu", b({4, 3, 3}), some_tails(), true, "relu"},
@@ -49,13 +51,19 @@ std::vector<OpCase> batch_norm_cases() {
                     inputs,
                     n.batches,
                     kStatistics});
-    rows.push_back(
-        {"batch_norm_gradient_" + n.name,
-         "batch_norm_gradient",
-         {},
-         {in(n.x), in(n.x, uniform(-2, 2)), in(c, uniform(0.5, 2)), in(c, uniform(-0.2, 0.2)), in(c, uniform(0.5, 2))},
-         n.batches,
-         {1e-6, Measure::largest}});
+    // A sign of relu's input that the reference sees otherwise would be no error of the kernel's: gamma and the
+    // deviation are powers of two, all else quarters, so that it is exact.
+    const bool relu = n.activation == "relu" && !n.residual, silu = n.activation == "silu";
+    const Fill x = relu ? quarters() : uniform(-2, 2), scale = relu ? values({0.5, 1, 2}) : uniform(0.5, 2);
+    std::vector<CaseInput> backward = {in(n.x), in(n.x, x), in(c, scale), in(c, relu ? quarters() : uniform(-0.2, 0.2)),
+                                       in(c, scale)};
+    if (relu || silu) backward.push_back(in(c, relu ? quarters() : uniform()));
+    rows.push_back({"batch_norm_gradient_" + n.name,
+                    "batch_norm_gradient",
+                    {{"activation", relu || silu ? n.activation : std::string("none")}},
+                    backward,
+                    n.batches,
+                    {1e-6, Measure::largest}});
   }
   // Far from zero the variance is a small difference of large squares unless the mean is taken out first.
   rows.push_back({"batch_norm_far_from_zero",

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def bench():
     expect(variant.returncode == 0, f"bench of a variant: {variant.stderr}")
     expect(json.loads(variant.stdout)["steps"] == 3, "bench: three steps at least")
     small = {"mlp": [], "resnet8": [], "resnet9": ["--channels", 4], "resnet18_cifar": ["--channels", 4],
-             "resnet50": ["--channels", 4, "--input", "48x40"]}
+             "resnet50": ["--channels", 4, "--input", "48x40"], "mobilenet_v2": ["--input", "33x31"],
+             "efficientnet_b0": ["--input", "33x31"]}
     for model, settings in small.items():
         other = run("bench", model, *settings, "--batch", 2, "--seconds", 0)
         expect(other.returncode == 0 and "median_ms" in other.stdout, f"bench {model}: {other.stderr}")
@@ -94,6 +96,22 @@ def train():
         expect([events[0]["type"], events[-1]["type"]] == ["start", "finish"], f"train: {events}")
         expect(os.path.exists(os.path.join(folder, "loss.svg")), "train: loss.svg")
         expect("loss: * train" in done.stdout, "train: picture")
+
+
+def stopped():
+    """SIGTERM ends a run after the update at hand: its weights are saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved = os.path.join(folder, "weights.safetensors")
+        command = [BRISK, "train", "mlp", "--data", "digits", "--epochs", "100000", "--channels", "16", "--save", saved]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if line.startswith("epoch "):
+                    break
+            process.send_signal(signal.SIGTERM)
+            rest = process.communicate(timeout=600)[0]
+        expect(process.returncode == 143, f"train after SIGTERM: exit code {process.returncode}")
+        expect("\nsignal: " in "\n" + rest and "SIGTERM" in rest, f"train after SIGTERM: {rest[-300:]!r}")
+        expect(os.path.exists(saved), "train after SIGTERM: no weights")
 
 
 def models():
@@ -247,6 +265,7 @@ def wrong_use():
     expect_refused(["bench"], "MODEL")
     expect_refused(["bench", "lenett"], "lenett", "lenet, mlp, resnet8, resnet9")
     expect_refused(["plan", "alexnet"], "lenet, mlp, resnet8, resnet9")
+    expect_refused(["plan", "mobilenet_v2", "--channels", 8], "--channels 8")
     expect_refused(["bench", "lenet", "--batch", 0], "--batch = 0")
     expect_refused(["train", "lenet", "--data", "digits", "--workers", -1], "--workers")
     expect_refused(["bench", "lenet", "--batch", "many"], "many")
@@ -278,8 +297,8 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, bench_predictions, plan, models, train, image_folders, tables, predict_refuses, weights, wrong_use,
-                 lost_output):
+    for part in (bench, bench_predictions, plan, models, train, stopped, image_folders, tables, predict_refuses, weights,
+                 wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)

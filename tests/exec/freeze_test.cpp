@@ -74,6 +74,57 @@ TEST(Freeze, BytesAreThoseOfThePlanAfterEachChange) {
   EXPECT_EQ(step.impl().held_bytes(), step.plan().bytes().total);
 }
 
+Var dropped(Var x) {
+  Scope scope("layer1");
+  return dropout(linear(x, 64), 0.5);
+}
+
+// A frozen layer drops nothing, unlike one that is not trained because the step updates another model.
+TEST(Freeze, DropoutOfFrozenLayersIsOff) {
+  Model model(dropped, {4});
+  const std::vector<float> x(8 * 4, 1.0f), y(8 * 64, 0.0f);
+  const auto loss_twice = [&](bool frozen, bool updates_other) {
+    model.unfreeze({"*"});
+    if (frozen) model.freeze({"layer1.*"});
+    Model scale([](Var v) { return v * parameter("s", {1}, {.init = init::ones()}); }, {64}, {.name = "scale"});
+    StepOptions options = {.batch = 8};
+    if (updates_other) options.update = {&scale};
+    Step step([&](const Vars& in) { return mse(scale(model(in["x"])), in["y"]); }, {{"x", {4}}, {"y", {64}}},
+              sgd({.learning_rate = 1e-30}), options);
+    std::vector<double> losses;
+    for (int i = 0; i < 2; ++i) {
+      step.run({{"x", view(x, {8, 4})}, {"y", view(y, {8, 64})}});
+      losses.push_back(step.read().loss);
+    }
+    return losses;
+  };
+  const std::vector<double> trained = loss_twice(false, false), other = loss_twice(false, true),
+                            frozen = loss_twice(true, false);
+  EXPECT_NE(trained[0], trained[1]);
+  EXPECT_EQ(trained, other);
+  EXPECT_EQ(frozen[0], frozen[1]);
+}
+
+// Batch statistics are used in a model that the step does not update, and its running ones stay as they are.
+TEST(Freeze, AModelThatIsNotUpdatedComputesAsInTraining) {
+  Model first([](Var x) { return batch_norm(x); }, {3}, {.name = "first"});
+  Model second([](Var x) { return linear(x, 1); }, {3}, {.name = "second"});
+  Step step([&](const Vars& in) { return mse(second(first(in["x"])), in["y"]); }, {{"x", {3}}, {"y", {1}}},
+            sgd({.learning_rate = 0.1}), {.batch = 2, .update = {&second}});
+  const std::vector<float> x = {5, 1, 0, 7, 3, 8}, y = {1, 2};
+  const Tensor weight = second.parameter("fc1.weight"), bias = second.parameter("fc1.bias");
+  step.run({{"x", view(x, {2, 3})}, {"y", view(y, {2, 1})}});
+  double loss = 0;  // normalised rows are -1 and 1 (epsilon aside)
+  for (int row = 0; row < 2; ++row) {
+    double out = bias.data<float>()[0];
+    for (int i = 0; i < 3; ++i) out += (row == 0 ? -1 : 1) * weight.data<float>()[i];
+    loss += (out - y[static_cast<size_t>(row)]) * (out - y[static_cast<size_t>(row)]) / 2;
+  }
+  EXPECT_NEAR(step.read().loss, loss, 1e-3 * loss);
+  EXPECT_EQ(value(first, "bn1.running_mean"), 0);
+  EXPECT_EQ(value(first, "bn1.running_var"), 1);
+}
+
 TEST(Freeze, InsideAWindowIsRefused) {
   Model model(two_weights, {1});
   Step step(model, mse(), sgd({.learning_rate = 0.1}), {.accumulate = 2, .batch = 1});

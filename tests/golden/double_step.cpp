@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "exec/freeze.h"
 #include "graph/model_state.h"
 #include "passes/passes.h"
 
@@ -45,6 +46,7 @@ void DoubleStep::trace(const Objective& objective, const Inputs& inputs) {
     const graph::Segment& segment = models_[static_cast<size_t>(ref.store)]->segments[static_cast<size_t>(ref.segment)];
     ref.trainable = !segment.frozen && !segment.spec.buffer;
   }
+  exec::mark_frozen(graph_, models_);
 }
 
 void DoubleStep::compile() {

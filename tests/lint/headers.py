@@ -14,7 +14,7 @@ import sys
 import lint
 
 COMPILERS = [name for name in os.environ.get("BRISK_COMPILERS", "c++").split(":") if name]
-STANDARD = ("cstddef", "cstdint", "exception", "functional", "initializer_list", "memory", "optional", "span", "string",
+STANDARD = ("array", "cstddef", "cstdint", "exception", "functional", "initializer_list", "memory", "optional", "span", "string",
             "string_view", "type_traits", "utility", "vector")
 LONGEST = 300
 PAIRS = 7

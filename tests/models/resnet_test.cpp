@@ -1,22 +1,16 @@
 // Residual networks: torchvision's names, shapes and sizes; that each form trains.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "brisk/brisk.h"
 #include "brisk/models.h"
+#include "models/trains.h"
 
 namespace brisk {
 namespace {
-
-std::map<std::string, Shape> shapes_of(const Model& model) {
-  std::map<std::string, Shape> shapes;
-  for (const Parameter& parameter : model.parameters()) shapes[parameter.name] = parameter.shape;
-  return shapes;
-}
 
 struct Published {
   const char* name;
@@ -79,22 +73,6 @@ TEST(Resnet, FeaturesJoinOtherInputs) {
   EXPECT_EQ(shapes_of(model).at("fc1.weight"), Shape({1, 524}));
 }
 
-/// Waves, three classes in turn.
-struct Samples {
-  Samples(int64_t batch, int64_t size) : input({batch, 3, size, size}), target({batch}, DType::i64) {
-    float* const x = input.data<float>();
-    for (int64_t i = 0; i < input.count(); ++i) x[i] = std::sin(static_cast<float>(i) * 1.37F);
-    for (int64_t i = 0; i < batch; ++i) target.data<int64_t>()[i] = i % 3;
-  }
-  Tensor input, target;
-};
-
-struct Form {
-  const char* name;
-  ModelFunction function;
-  int64_t size;
-};
-
 std::vector<Form> narrow_forms() {
   return {{"resnet9", models::resnet9({.channels = 5}), 19},
           {"resnet18_cifar", models::resnet18_cifar({.channels = 6}), 9},
@@ -104,20 +82,7 @@ std::vector<Form> narrow_forms() {
 
 class Trains : public testing::TestWithParam<Form> {};
 
-TEST_P(Trains, LossFallsOnOneBatch) {
-  const auto& [name, function, size] = GetParam();
-  const Samples samples(5, size);
-  Model model(function, {3, size, size});
-  Step step(model, cross_entropy(), sgd({.learning_rate = 0.02, .momentum = 0.9}), {.batch = 5, .threads = 2});
-  step.run(samples.input, samples.target);
-  const double first = step.read().loss;
-  for (int i = 0; i < 8; ++i) step.run(samples.input, samples.target);
-  step.read();
-  step.run(samples.input, samples.target);
-  const double last = step.read().loss;
-  EXPECT_NEAR(first, std::log(10), 1.5);
-  EXPECT_LT(last, 0.7 * first);
-}
+TEST_P(Trains, LossFallsOnOneBatch) { expect_falling_loss(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Resnet, Trains, testing::ValuesIn(narrow_forms()),
                          [](const auto& row) { return std::string(row.param.name); });

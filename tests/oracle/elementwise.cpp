@@ -156,7 +156,10 @@ uint32_t random_word(uint64_t key, uint64_t attempt, uint32_t sample, uint32_t b
 }
 
 double activate(const std::string& name, double x) {
-  return name == "relu" ? relu(x) : name == "tanh" ? std::tanh(x) : name == "sigmoid" ? sigmoid(x) : x;
+  if (name == "relu") return relu(x);
+  if (name == "tanh") return std::tanh(x);
+  if (name == "sigmoid") return sigmoid(x);
+  return name == "silu" ? x * sigmoid(x) : x;
 }
 
 const std::vector<Rule>& elementwise_rules() {

@@ -66,12 +66,21 @@ void batch_norm_gradient(Frame& f) {
   const auto normalized = [&](size_t i, size_t channel) {
     return (f.in(1).data[i] - f.in(3).data[channel]) * f.in(4).data[channel];
   };
+  const std::string& activation = f.text("activation");
+  const auto dz = [&](size_t i, size_t channel) {
+    const double dy = f.in(0).data[i];
+    if (activation == "none") return dy;
+    const double z = normalized(i, channel) * f.in(2).data[channel] + f.in(5).data[channel];
+    if (activation == "relu") return z > 0 ? dy : 0;
+    const double s = activate("sigmoid", z);
+    return dy * s * (1 + z * (1 - s));
+  };
   for_each(c, [&](size_t i, size_t channel) {
-    dgamma[channel] += f.in(0).data[i] * normalized(i, channel);
-    dbeta[channel] += f.in(0).data[i];
+    dgamma[channel] += dz(i, channel) * normalized(i, channel);
+    dbeta[channel] += dz(i, channel);
   });
   for_each(c, [&](size_t i, size_t channel) {
-    const double centred = f.in(0).data[i] - dbeta[channel] / count - normalized(i, channel) * dgamma[channel] / count;
+    const double centred = dz(i, channel) - dbeta[channel] / count - normalized(i, channel) * dgamma[channel] / count;
     f.out().data[i] = f.in(2).data[channel] * f.in(4).data[channel] * centred;
   });
 }

@@ -13,6 +13,7 @@
 #include "brisk/ops/pool.h"
 #include "brisk/ops/random.h"
 #include "brisk/ops/shape.h"
+#include "exec/freeze.h"
 #include "graph/model_state.h"
 #include "graph/trace.h"
 
@@ -55,6 +56,7 @@ Program trace_program(const Inputs& inputs, const Objective& objective, const Ob
         program.models[static_cast<size_t>(ref.store)]->segments[static_cast<size_t>(ref.segment)];
     ref.trainable = !segment.frozen && !segment.spec.buffer;
   }
+  exec::mark_frozen(program.graph, program.models);
   return program;
 }
 

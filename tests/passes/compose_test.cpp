@@ -80,6 +80,14 @@ TEST(Compose, OfTwoNormsOneTakesTheOtherAsResidual) {
   EXPECT_EQ(count(graph, "add") + count(graph, "relu"), 0);
 }
 
+TEST(Compose, SiluJoinsANormWithoutResidualAlone) {
+  const Graph norm = composed([](Var x) { return silu(batch_norm(x)); });
+  EXPECT_EQ(count(norm, "silu"), 0);
+  EXPECT_EQ(activation(norm, "batch_norm_inference"), "silu");
+  EXPECT_EQ(count(composed([](Var x) { return silu(batch_norm(x) + x); }), "silu"), 1);
+  EXPECT_EQ(count(composed([](Var x) { return silu(linear(x, 3)); }, {6}), "silu"), 1) << "its input is kept";
+}
+
 TEST(Compose, SoftmaxCrossEntropy) {
   const Graph graph = after("compose");
   EXPECT_EQ(count(graph, "log_softmax") + count(graph, "negative_log_likelihood"), 0);

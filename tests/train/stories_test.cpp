@@ -64,7 +64,9 @@ TEST(Stories, RegressionOnTabularData) {
     mape += std::abs((out.data<float>()[i] - t) / t) / 120;
   }
   EXPECT_NEAR(mape, result.evaluation.metric("mape"), 1e-5);
-  EXPECT_NE(error_text([&] { trainer.predict(test, "price"); }).find("must be one of the model's outputs: output"),
+  EXPECT_NE(error_text([&, &set = test] {
+              trainer.predict(set, "price");
+            }).find("must be one of the model's outputs: output"),
             std::string::npos);
   InMemoryDataset without;
   without.add("input", Tensor({3, 13}));

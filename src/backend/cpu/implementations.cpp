@@ -143,7 +143,9 @@ bool may_run_in_place(const Call& call, int input) {
   const auto found = std::find_if(list.begin(), list.end(), [&](const Implementation& candidate) {
     return candidate.op == call.node.op->name && candidate.lower == lower_elementwise;
   });
-  return found != list.end() || (call.node.op->name == "bias_add" && input == 0);
+  const std::string_view op = call.node.op->name;
+  const bool reads_first = op == "bias_add" || op == "batch_norm_inference" || op == "batch_norm_gradient";
+  return found != list.end() || (reads_first && input == 0);
 }
 
 }  // namespace brisk::backend::cpu

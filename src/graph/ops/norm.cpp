@@ -26,7 +26,8 @@ const ValueType& check_inputs(const InferContext& c) {
   if (c.count() == 6) want_type(c, 5, "residual", x);
   const double epsilon = c.attributes().real("epsilon");
   if (!(epsilon > 0 && epsilon < 1)) c.fail(cat("epsilon = ", epsilon, ": must be between 0 and 1"));
-  check_activation(c);
+  // silu's derivative is taken at its input, which is computed again: not with a residual.
+  if (c.attributes().text("activation") != "silu" || c.count() == 6) check_activation(c);
   return x;
 }
 
@@ -39,20 +40,32 @@ Types infer_batch_norm(const InferContext& c) {
 
 Types infer_inference(const InferContext& c) { return {check_inputs(c)}; }
 
+// Activations that the gradient goes through by itself: their input is computed again from x.
+bool recomputed(const std::string& activation) { return activation == "relu" || activation == "silu"; }
+
 Types infer_gradient(const InferContext& c) {
   const ValueType& dz = want_batched(c, 0, "gradient", "[N, channels, ...]");
   want_type(c, 1, "input", dz);
+  const std::string& activation = c.attributes().text("activation");
+  c.require(activation == "none" || recomputed(activation),
+            cat("activation = ", activation, ": must be none, relu or silu"));
   const ValueType channels = plain({dz.shape.dim(0)});
-  const char* const roles[] = {"scale", "mean", "inverse deviation"};
-  for (int i = 0; i < 3; ++i) want_type(c, i + 2, roles[i], channels);
+  const char* const roles[] = {"scale", "mean", "inverse deviation", "shift"};
+  c.require(c.count() == 6 || !recomputed(activation), "an activation needs the shift");
+  for (int i = 2; i < c.count(); ++i) want_type(c, i, roles[i - 2], channels);
   return {dz, channels, channels};
 }
 
 void derive_batch_norm(Derivation& d) {
   if (d.output_gradient() == kNoValue) return;
-  const ValueId dz = through_activation(d);
+  const std::string activation = d.count() == 5 ? d.attributes().text("activation") : "none";
+  const bool again = recomputed(activation);
+  const ValueId dz = again ? d.output_gradient() : through_activation(d);
   if (d.wants(0) || d.wants(1) || d.wants(2)) {
-    const int32_t index = d.emit_node("batch_norm_gradient", {dz, d.input(0), d.input(1), d.output(1), d.output(2)});
+    std::vector<ValueId> inputs = {dz, d.input(0), d.input(1), d.output(1), d.output(2)};
+    if (again) inputs.push_back(d.input(2));
+    const int32_t index = d.emit_node("batch_norm_gradient", std::move(inputs),
+                                      {{"activation", again ? activation : std::string("none")}});
     const std::vector<ValueId> gradients = d.graph().nodes[static_cast<size_t>(index)].outputs;
     for (int i = 0; i < 3; ++i) {
       if (d.wants(i)) d.set(i, gradients[static_cast<size_t>(i)]);
@@ -66,7 +79,11 @@ void derive_batch_norm(Derivation& d) {
 void derive_inference(Derivation& d) {
   const ValueId x = d.input(0), gamma = d.input(1), mean = d.input(3), variance = d.input(4);
   const Attributes linear = {{"activation", std::string("none")}, {"epsilon", d.attributes().real("epsilon")}};
-  const ValueId dz = through_activation(d);
+  const bool silu = d.attributes().text("activation") == "silu";
+  const ValueId dz =
+      silu ? d.emit("silu_gradient", {d.output_gradient(),
+                                      d.emit("batch_norm_inference", {x, gamma, d.input(2), mean, variance}, linear)})
+           : through_activation(d);
   const ValueId zero = d.wants(0) || d.wants(1) ? d.emit("scale", {gamma}, {{"factor", 0.0}}) : kNoValue;
   if (d.wants(0)) d.set(0, d.emit("batch_norm_inference", {dz, gamma, zero, zero, variance}, linear));
   if (d.wants(1)) {
@@ -113,8 +130,9 @@ std::span<const OpInfo> norm_ops() {
        .flops = flops_per_input<2>},
       {.name = "batch_norm_gradient",
        .minimum_inputs = 5,
-       .maximum_inputs = 5,
+       .maximum_inputs = 6,
        .outputs = 3,
+       .attributes = {{"activation", Kind::text}},
        .infer = infer_gradient,
        .flops = flops_per_input<10>},
   };

@@ -1,10 +1,10 @@
-// The activation that a matrix kernel applies to its result before it leaves the core.
+// The activation that a kernel applies to its result before it leaves the core.
 #pragma once
 
 #include <cstdint>
 
 namespace brisk::backend::cpu {
 
-enum class Activation : uint8_t { none, relu, tanh, sigmoid };
+enum class Activation : uint8_t { none, relu, tanh, sigmoid, silu };
 
 }  // namespace brisk::backend::cpu

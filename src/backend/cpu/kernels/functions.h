@@ -3,6 +3,7 @@
 // stays.
 #pragma once
 
+#include "backend/cpu/kernels/activation.h"
 #include "backend/cpu/kernels/math.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -102,6 +103,23 @@ BRISK_INLINE Vec gelu_gradient(Vec x) {
   const Normal n = normal(t);
   const Vec below = n.e.times(fnma(t, n.density, n.tail));
   return select(x < zero(), below, set1(1.0f) - below);
+}
+
+/// The activation that is chosen at run time: for what is done once a tile or a row.
+BRISK_INLINE Vec activate(Vec a, Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      return a;
+    case Activation::relu:
+      return relu(a);
+    case Activation::tanh:
+      return tanh(a);
+    case Activation::sigmoid:
+      return sigmoid(a);
+    case Activation::silu:
+      return silu(a);
+  }
+  return a;
 }
 
 }  // namespace brisk::backend::cpu::BRISK_ISA

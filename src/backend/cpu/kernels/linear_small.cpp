@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 
+#include "backend/cpu/kernels/functions.h"
 #include "backend/cpu/kernels/linear.h"
-#include "backend/cpu/kernels/math.h"
 #include "backend/cpu/kernels/range.h"
 #include "backend/cpu/kernels/vector.h"
 
@@ -47,20 +47,6 @@ constexpr std::array<DotTile, sizeof...(kIndex)> all_tiles(std::index_sequence<k
   return {&dot_tile<static_cast<int>(kIndex) + 1>...};
 }
 constexpr auto kTiles = all_tiles(std::make_index_sequence<kSamples>());
-
-Vec activate(Vec a, Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return relu(a);
-    case Activation::tanh:
-      return tanh(a);
-    case Activation::sigmoid:
-      return sigmoid(a);
-    case Activation::none:
-      break;
-  }
-  return a;
-}
 
 /// Features that fill no vector: the tap tile of a larger batch.
 void spread_rest(const LinearSpread& p, const float* dy, const float* w, float* dx) {

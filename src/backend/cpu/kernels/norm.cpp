@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
-#include "backend/cpu/kernels/math.h"
+#include "backend/cpu/kernels/functions.h"
 #include "backend/cpu/kernels/sums.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -84,7 +85,24 @@ BRISK_INLINE Vec activate(Vec a) {
   if constexpr (kActivation == Activation::relu) return relu(a);
   if constexpr (kActivation == Activation::tanh) return tanh(a);
   if constexpr (kActivation == Activation::sigmoid) return sigmoid(a);
+  if constexpr (kActivation == Activation::silu) return silu(a);
   return a;
+}
+
+/// The gradient before the activation, from the one after it and z, what the activation was applied to.
+template <Activation kActivation>
+BRISK_INLINE Vec before(Vec dy, Vec z) {
+  if constexpr (kActivation == Activation::relu) return relu_gradient(dy, z);
+  if constexpr (kActivation == Activation::silu) return dy * silu_gradient(z);
+  return dy;
+}
+
+/// Calls body with the activation of a gradient as a constant.
+template <class Body>
+BRISK_INLINE void with_gradient(Activation activation, const Body& body) {
+  if (activation == Activation::relu) return body(std::integral_constant<Activation, Activation::relu>());
+  if (activation == Activation::silu) return body(std::integral_constant<Activation, Activation::silu>());
+  body(std::integral_constant<Activation, Activation::none>());
 }
 
 /// y = activation((x - mean) * factor + beta + residual), where factor(channel) is gamma / deviation.
@@ -123,8 +141,21 @@ void apply(const BatchNorm& norm, const Operands& operands, int64_t first, int64
       return apply_activated<Activation::tanh>(norm, operands, first, last, mean, factor);
     case Activation::sigmoid:
       return apply_activated<Activation::sigmoid>(norm, operands, first, last, mean, factor);
+    case Activation::silu:
+      return apply_activated<Activation::silu>(norm, operands, first, last, mean, factor);
   }
 }
+
+/// What the forward pass normalised a channel to, with its bits: input 5 of the gradient is beta where an activation
+/// followed.
+struct Normalised {
+  Vec mean, factor, beta;
+  Normalised(const BatchNorm& norm, const Operands& operands, int64_t channel)
+      : mean(set1(operands.input<float>(3)[channel])),
+        factor(set1(operands.input<float>(2)[channel] * operands.input<float>(4)[channel])),
+        beta(norm.activation == Activation::none ? zero() : set1(operands.input<float>(5)[channel])) {}
+  BRISK_INLINE Vec of(Vec deviation) const { return fma(deviation, factor, beta); }
+};
 
 void put_gradient(float* to, double value, bool adds) { *to = (adds ? *to : 0.0f) + static_cast<float>(value); }
 
@@ -204,23 +235,26 @@ void batch_norm_apply_given(const void* parameters, const Operands& operands, in
 
 void batch_norm_gradient_slices(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& norm = *static_cast<const BatchNorm*>(parameters);
-  const float *dz = operands.input<float>(0), *x = operands.input<float>(1);
-  for_each_channel(norm.cut, first, last, [&](int64_t slice, int64_t channel) {
-    const Vec mean = set1(operands.input<float>(3)[channel]);
-    Vec sums = zero(), products = zero();
-    for_each_span(norm.cut, slice, channel, [&](const Span& span) {
-      const TwoSums part = two_sums_of(span.vectors, [&](int64_t i, TwoSums& pair) {
-        const Vec d = load(dz + span.at + i * kLanes);
-        pair.first += d;
-        pair.second = fma(d, load(x + span.at + i * kLanes) - mean, pair.second);
+  with_gradient(norm.activation, [&](auto activation) {
+    const float *dy = operands.input<float>(0), *x = operands.input<float>(1);
+    for_each_channel(norm.cut, first, last, [&](int64_t slice, int64_t channel) {
+      const Normalised z(norm, operands, channel);
+      Vec sums = zero(), products = zero();
+      for_each_span(norm.cut, slice, channel, [&](const Span& span) {
+        const TwoSums part = two_sums_of(span.vectors, [&](int64_t i, TwoSums& pair) {
+          const Vec deviation = load(x + span.at + i * kLanes) - z.mean;
+          const Vec d = before<activation()>(load(dy + span.at + i * kLanes), z.of(deviation));
+          pair.first += d;
+          pair.second = fma(d, deviation, pair.second);
+        });
+        const Mask valid = first_lanes(span.samples);
+        sums += keep(valid, part.first);
+        products += keep(valid, part.second);
       });
-      const Mask valid = first_lanes(span.samples);
-      sums += keep(valid, part.first);
-      products += keep(valid, part.second);
+      double* out = partials(norm, operands, channel, slice);
+      out[0] = sum_double(sums);
+      out[1] = sum_double(products);
     });
-    double* out = partials(norm, operands, channel, slice);
-    out[0] = sum_double(sums);
-    out[1] = sum_double(products);
   });
 }
 
@@ -239,23 +273,25 @@ void batch_norm_gradient_combine(const void* parameters, const Operands& operand
     put_gradient(operands.output<float>(2) + channel, sum, norm.adds_beta && accumulate);
     coefficients(norm, operands, 0)[channel] = static_cast<float>(sum / norm.count);
     coefficients(norm, operands, 1)[channel] = static_cast<float>(product * inv_std * inv_std / norm.count);
-    coefficients(norm, operands, 2)[channel] = operands.input<float>(2)[channel] * operands.input<float>(4)[channel];
   });
 }
 
 void batch_norm_gradient_apply(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& norm = *static_cast<const BatchNorm*>(parameters);
-  const float *dz = operands.input<float>(0), *x = operands.input<float>(1);
-  auto* dx = operands.output<float>(0);
-  for_each_channel(norm.cut, first, last, [&](int64_t slice, int64_t channel) {
-    const Vec mean = set1(operands.input<float>(3)[channel]);
-    const Vec average = set1(coefficients(norm, operands, 0)[channel]);
-    const Vec slope = set1(coefficients(norm, operands, 1)[channel]);
-    const Vec factor = set1(coefficients(norm, operands, 2)[channel]);
-    for_each_span(norm.cut, slice, channel, [&](const Span& span) {
-      for (int64_t i = span.at; i < span.at + span.vectors * kLanes; i += kLanes) {
-        store(dx + i, factor * fnma(load(x + i) - mean, slope, load(dz + i) - average));
-      }
+  with_gradient(norm.activation, [&](auto activation) {
+    const float *dy = operands.input<float>(0), *x = operands.input<float>(1);
+    auto* dx = operands.output<float>(0);
+    for_each_channel(norm.cut, first, last, [&](int64_t slice, int64_t channel) {
+      const Normalised z(norm, operands, channel);
+      const Vec average = set1(coefficients(norm, operands, 0)[channel]);
+      const Vec slope = set1(coefficients(norm, operands, 1)[channel]);
+      for_each_span(norm.cut, slice, channel, [&](const Span& span) {
+        for (int64_t i = span.at; i < span.at + span.vectors * kLanes; i += kLanes) {
+          const Vec deviation = load(x + i) - z.mean;
+          const Vec d = before<activation()>(load(dy + i), z.of(deviation));
+          store(dx + i, z.factor * fnma(deviation, slope, d - average));
+        }
+      });
     });
   });
 }

@@ -29,12 +29,12 @@ struct BatchNorm {
   double count = 1;  ///< valid elements of a channel
   double epsilon = 0;
   float momentum = 0;
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  ///< of the gradient: that of the forward pass; relu, silu or none
   bool residual = false;
   bool adds_gamma = false, adds_beta = false;  ///< those gradients add to what earlier micro-batches left
   int64_t channels_per_combine = 1;
   int64_t partials_at = 0;      ///< workspace: two doubles a channel and slice
-  int64_t coefficients_at = 0;  ///< workspace: floats, [3][channels]
+  int64_t coefficients_at = 0;  ///< workspace: floats, [2][channels]
 };
 
 // In training: slice statistics, then mean and deviation of the channels, then y.
@@ -44,7 +44,8 @@ BRISK_DECLARE_PHASE(batch_norm_apply)
 // With given statistics: coefficients, then y.
 BRISK_DECLARE_PHASE(batch_norm_prepare)
 BRISK_DECLARE_PHASE(batch_norm_apply_given)
-// Gradient: slice sums of dz and dz * (x - mean), then dgamma and dbeta, then dx.
+// Gradient: slice sums of dz and dz * (x - mean), then dgamma and dbeta, then dx. dz is dy through the activation,
+// whose input is computed again: cheaper than a tensor of it that is written, kept and read.
 BRISK_DECLARE_PHASE(batch_norm_gradient_slices)
 BRISK_DECLARE_PHASE(batch_norm_gradient_combine)
 BRISK_DECLARE_PHASE(batch_norm_gradient_apply)

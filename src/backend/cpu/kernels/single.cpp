@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "backend/cpu/kernels/math.h"
+#include "backend/cpu/kernels/functions.h"
 #include "backend/cpu/kernels/pool.h"
 #include "backend/cpu/kernels/range.h"
 #include "backend/cpu/kernels/vector.h"
@@ -12,20 +12,6 @@ namespace {
 
 constexpr int kTileVectors = tile_pixels(kLanes);
 constexpr int64_t kTilePixels = int64_t{kTileVectors} * kLanes;
-
-BRISK_INLINE Vec activate(Vec a, Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return relu(a);
-    case Activation::tanh:
-      return tanh(a);
-    case Activation::sigmoid:
-      return sigmoid(a);
-    case Activation::none:
-      break;
-  }
-  return a;
-}
 
 /// Calls body(i, lanes, mask of them) for the vectors of `count` floats; the last one may be partial.
 template <class Body>

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "backend/cpu/kernels/math.h"
+#include "backend/cpu/kernels/functions.h"
 #include "backend/cpu/kernels/vector.h"
 
 namespace brisk::backend::cpu::BRISK_ISA {
@@ -141,6 +141,8 @@ void activate_tile(const TapStrides& s, float* y, int channels, int pixels, Acti
       return apply<tanh>(s, y, channels, pixels);
     case Activation::sigmoid:
       return apply<sigmoid>(s, y, channels, pixels);
+    case Activation::silu:
+      return apply<silu>(s, y, channels, pixels);
   }
 }
 

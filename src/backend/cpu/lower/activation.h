@@ -12,6 +12,7 @@ inline Activation activation_of(const Call& call) {
   if (text == "relu") return Activation::relu;
   if (text == "tanh") return Activation::tanh;
   if (text == "sigmoid") return Activation::sigmoid;
+  if (text == "silu") return Activation::silu;
   return Activation::none;
 }
 

@@ -40,7 +40,7 @@ BatchNorm make(const Call& call, const graph::ValueType& type) {
 
 void add_workspace(BatchNorm& norm, Lowering& lowering) {
   norm.partials_at = lowering.workspace(norm.cut.channels * norm.cut.slices * 2 * 8);
-  norm.coefficients_at = lowering.workspace(norm.cut.channels * 3 * 4);
+  norm.coefficients_at = lowering.workspace(norm.cut.channels * 2 * 4);
 }
 
 void add_phases(const BatchNorm& norm, PhaseFunction slices, PhaseFunction combine, PhaseFunction apply,
@@ -77,6 +77,7 @@ void lower_batch_norm_inference(const Call& call, Lowering& lowering) {
 
 void lower_batch_norm_gradient(const Call& call, Lowering& lowering) {
   BatchNorm norm = make(call, call.input(0));
+  norm.activation = activation_of(call);
   const auto is_gradient = [&](size_t output) {
     return call.graph.value(call.node.outputs[output]).place == graph::Place::gradient;
   };
