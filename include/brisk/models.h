@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "brisk/model.h"
@@ -77,8 +78,8 @@ BRISK_EXPORT ModelFunction mobilenet_v2(MobilenetOptions options = {});
 
 struct EfficientnetOptions {
   int64_t classes = 1000;
-  double dropout = -1;            ///< before the last layer; negative: the variant's, 0.2 (B0, B1), 0.3 or 0.4 (B4)
-  double stochastic_depth = 0.2;  ///< rate that the last block nearly has; block i of n has i / n of it
+  std::optional<double> dropout{};  ///< before the last layer; not set: 0.2 (B0, B1), 0.3 or 0.4 (B4)
+  double stochastic_depth = 0.2;    ///< rate that the last block nearly has; block i of n has i / n of it
   double width = 1;  ///< multiplies the variant's channels, which are then rounded to multiples of 8; more than 0
 };
 /// EfficientNet (Tan and Le 2019): MobileNetV2's blocks with squeeze-and-excitation, silu and stochastic depth; B1 to

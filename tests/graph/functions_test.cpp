@@ -360,7 +360,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
   permute(x, {0, 1, 2, 3});
   EXPECT_EQ(graph().nodes.size(), nodes) << "nothing to do";
   const Where at = {"net.cpp", 6};
-  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.axis = 0 (net.cpp:6)"), std::string::npos);
+  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.a = 0 (net.cpp:6)"), std::string::npos);
   EXPECT_EQ(
       error_of([&] {
         permute(x, {1, 0, 2, 3}, at);

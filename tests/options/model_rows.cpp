@@ -43,7 +43,32 @@ std::vector<Row> model_rows() {
     return row<AutoencoderOptions>("AutoencoderOptions", field, size, autoencoder, {.channels = 2, .features = 2},
                                    {1, 8, 8});
   };
+  const auto mobile = [](auto set) {
+    return [set](auto value) {
+      MobilenetOptions options{.classes = 2, .width = 0.1};
+      set(options, value);
+      Model(mobilenet_v2(options), {3, 32, 32});
+    };
+  };
+  const auto efficient = [](auto set) {
+    return [set](auto value) {
+      EfficientnetOptions options{.classes = 2, .width = 0.1};
+      set(options, value);
+      Model(efficientnet_b0(options), {3, 32, 32});
+    };
+  };
   return {
+      whole("models::MobilenetOptions.classes", 1, kMost, mobile([](auto& o, int64_t v) { o.classes = v; }), {1, 3}),
+      real("models::MobilenetOptions.dropout", kShare, mobile([](auto& o, double v) { o.dropout = v; })),
+      real("models::MobilenetOptions.width", {.low = 0, .high = 100, .low_open = true},
+           mobile([](auto& o, double v) { o.width = v; }), {0.01, 0.2}),
+      whole("models::EfficientnetOptions.classes", 1, kMost, efficient([](auto& o, int64_t v) { o.classes = v; }),
+            {1, 3}),
+      real("models::EfficientnetOptions.dropout", kShare, efficient([](auto& o, double v) { o.dropout = v; })),
+      real("models::EfficientnetOptions.stochastic_depth", kShare,
+           efficient([](auto& o, double v) { o.stochastic_depth = v; })),
+      real("models::EfficientnetOptions.width", {.low = 0, .high = 100, .low_open = true},
+           efficient([](auto& o, double v) { o.width = v; }), {0.01, 0.2}),
       lenet_row("channels1", &LenetOptions::channels1),
       lenet_row("channels2", &LenetOptions::channels2),
       lenet_row("classes", &LenetOptions::classes),

@@ -68,12 +68,14 @@ std::vector<Row> images() {
     };
   };
   const auto resized = [](Resize2dOptions options) { trace(kImage, [&](Var x) { return resize2d(x, options); }); };
+  Row scale = real("Resize2dOptions.scale", {.low = 0, .high = 4.294e8, .low_open = true},
+                   [=](double v) { resized({.scale = v}); }, {0.2, 3});
+  scale.outside.push_back({"1e+300", [=] { resized({.scale = 1e300}); }});
   return {
       sizes("Pool2dOptions.kernel", 1, INT32_MAX, pool([](auto& o, Size2 v) { o.kernel = v; }), {1, 5}),
       sizes("Pool2dOptions.padding", 0, 1, pool([](auto& o, Size2 v) { o.padding = v; }), {0, 1}),
       sizes("Pool2dOptions.stride", 0, INT32_MAX, pool([](auto& o, Size2 v) { o.stride = v; }), {0, INT32_MAX}),
-      real("Resize2dOptions.scale", {.low = 0, .high = 4e8, .low_open = true},
-           [=](double v) { resized({.scale = v == 4.004e8 ? 1e300 : v}); }, {0.2, 3}),
+      scale,
       sizes("Resize2dOptions.size", 1, INT32_MAX, [=](Size2 v) { resized({.size = v}); }, {1, 7}),
       whole("PadOptions.bottom", 0, INT32_MAX, padded([](auto& o, int64_t v) { o.bottom = v; }), {0, 3}),
       whole("PadOptions.left", 0, INT32_MAX, padded([](auto& o, int64_t v) { o.left = v; }), {0, 3}),

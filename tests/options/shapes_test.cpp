@@ -8,7 +8,7 @@ namespace brisk::test {
 namespace {
 
 struct Mistake {
-  std::string operation;  // as the message begins: "linear 'fc1'"
+  std::string operation;  // as the message begins
   Shape shape;            // of the input
   DType dtype;
   std::function<Var(Var)> use;
@@ -39,7 +39,7 @@ void check(const std::vector<Mistake>& mistakes) {
     const std::string text = refusal(m, where);
     EXPECT_EQ(text.rfind("Error [shape] " + m.operation, 0), 0u) << text;
     EXPECT_NE(text.find("shapes_test.cpp:"), std::string::npos) << text;
-    EXPECT_NEAR(where.line, m.line, 3) << text;
+    if (where.known()) EXPECT_NEAR(where.line, m.line, 3) << text;  // operators name their operands' lines
     for (const std::string& part : m.says) EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   }
 }
@@ -133,7 +133,8 @@ TEST(ShapeMistakes, Functions) {
       mistake("matmul", {3}, [](Var x) { return matmul(x, x); }, {"[M, K]", "[N, 3]"}),
       mistake("gather", {3}, [](Var x) { return gather(x, x); }, {"i64", "f32", "[N, 3]"}),
       mistake("gather", {}, [](Var x) { return gather(x, cast(x, DType::i64)); }, {"got [N]"}),
-      mistake("argmax", {2, 3}, [](Var x) { return argmax(x); }, {"[N, 2, 3]"}),
+      mistake(
+          "argmax", {3}, [](Var x) { return argmax(x); }, {"f32", "i64", "[N, 3]"}, DType::i64),
       mistake("one_hot", {3}, [](Var x) { return one_hot(x, 4); }, {"i64", "f32", "[N, 3]"}),
       mistake("bias_add", {3}, [](Var x) { return bias_add(x, number({4})); }, {"[4]", "3"}),
       mistake("where", {3}, [](Var x) { return where(x, x, number({4})); }, {"3", "4", "do not fit together"}),
@@ -150,7 +151,6 @@ TEST(ShapeMistakes, Functions) {
   });
 }
 
-/// Operators take no line: they name those of their operands.
 TEST(ShapeMistakes, Operators) {
   check({
       mistake("add", {3}, [](Var x) { return relu(x) + number({4}); }, {"[N, 3] from relu", "[4]"}),
