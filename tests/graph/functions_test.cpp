@@ -369,7 +369,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
       "keep their place");
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2}); }).find("must name all 4 dimensions"), std::string::npos);
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 2}); }).find("names a dimension twice"), std::string::npos);
-  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axis = 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axes = 4"), std::string::npos);
   EXPECT_NE(error_of([&] { to_channels_first(flatten(x), at); }).find("[N, height, width, channels], got [N, 24]"),
             std::string::npos);
 }

@@ -39,7 +39,9 @@ void check(const std::vector<Mistake>& mistakes) {
     const std::string text = refusal(m, where);
     EXPECT_EQ(text.rfind("Error [shape] " + m.operation, 0), 0u) << text;
     EXPECT_NE(text.find("shapes_test.cpp:"), std::string::npos) << text;
-    if (where.known()) EXPECT_NEAR(where.line, m.line, 3) << text;  // operators name their operands' lines
+    if (where.known()) {  // operators name their operands' lines
+      EXPECT_NEAR(where.line, m.line, 3) << text;
+    }
     for (const std::string& part : m.says) EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
   }
 }
