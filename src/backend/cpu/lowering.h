@@ -69,8 +69,10 @@ struct Implementation {
   void (*lower)(const Call&, Lowering&) = nullptr;
 };
 
-/// Name of the implementations that stand in for all others where activations lie plain (Target::plain).
+/// Name of the implementations that stand in for all others where activations lie plain (Target::plain): one sample
+/// after the other, at most so many.
 constexpr std::string_view kSingle = "single";
+constexpr int64_t most_singles(Isa isa) { return lanes(isa) / 4; }
 
 /// The ordered candidates, best first (implementations.cpp).
 std::span<const Implementation> implementations();
