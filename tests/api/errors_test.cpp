@@ -56,10 +56,11 @@ TEST(ErrorStory, LabelsThatBeginAtOne) {
   train.add("target", Tensor(std::move(of_ten), {20}));
   train.set_name("train");
   Model model(models::mlp({10}), {4});
+  const std::string at = "errors_test.cpp:" + std::to_string(__LINE__ + 1);
   Trainer trainer(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 5});
   EXPECT_EQ(error_text([&] { trainer.fit(train, {.duration = 1_epochs, .progress = false}); }),
-            "Error [data] cross_entropy 'loss': sample 17 of \"train\" has label 10, allowed 0..9 or ignore_index "
-            "-100; are the labels 1-based?");
+            "Error [data] cross_entropy 'loss' (" + at +
+                "): sample 17 of \"train\" has label 10, allowed 0..9 or ignore_index -100; are the labels 1-based?");
 }
 
 TEST(ErrorStory, WeightsOfAnotherNumberOfClasses) {
