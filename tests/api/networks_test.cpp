@@ -105,7 +105,7 @@ TEST(NetworkStory, TransferLearning) {
   Model model(models::resnet18({.classes = 7}), {3, 32, 32});
   LoadReport got = load_weights(model, file.path(), {.skip = {"fc.*"}});  // fc keeps its fresh initial values
   EXPECT_EQ(got.skipped.size(), 2u);
-  EXPECT_EQ(got.loaded.size(), 100u);  // 60 parameters and 40 running statistics
+  EXPECT_EQ(got.loaded.size(), 100u);              // 60 parameters and 40 running statistics
   model.freeze({"conv1.*", "bn1.*", "layer1.*"});  // gradients stop, batch-norm statistics and dropout too
   Trainer trainer(
       model, cross_entropy(),
