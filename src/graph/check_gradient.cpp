@@ -103,7 +103,7 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void refuse(const char* field, const std::string& message) const {
+  [[noreturn]] void refuse(const std::string& field, const std::string& message) const {
     throw Error(ErrorCode::option, cat("CheckGradientOptions.", field), message);
   }
 
@@ -113,9 +113,10 @@ class Checker {
     const char* one_each = "needs one an input, or none";
     if (!fits(options_.batched.size())) refuse("batched", one_each);
     if (!fits(options_.values.size())) refuse("values", one_each);
-    if (options_.directions < 0) refuse("directions", "must be at least 0");
-    if (options_.elements < 1) refuse("elements", "must be at least 1");
-    if (!(options_.tolerance > 0 && options_.tolerance < 1)) refuse("tolerance", "must be more than 0 and less than 1");
+    if (options_.directions < 0) refuse(cat("directions = ", options_.directions), "must be at least 0");
+    if (options_.elements < 1) refuse(cat("elements = ", options_.elements), "must be at least 1");
+    if (!(options_.tolerance > 0 && options_.tolerance < 1))
+      refuse(cat("tolerance = ", options_.tolerance), "must be more than 0 and less than 1");
     for (size_t i = 0; i < options_.values.size(); ++i)
       if (!(options_.values[i].shape() == shapes[i]))
         refuse("values", cat("input ", i, " has shape ", options_.values[i].shape(), ", asked for is ", shapes[i]));

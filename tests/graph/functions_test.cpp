@@ -362,7 +362,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
   permute(x, {0, 1, 2, 3});
   EXPECT_EQ(graph().nodes.size(), nodes) << "nothing to do";
   const Where at = {"net.cpp", 6};
-  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.axis = 0 (net.cpp:6)"), std::string::npos);
+  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.a = 0 (net.cpp:6)"), std::string::npos);
   EXPECT_EQ(
       error_of([&] {
         permute(x, {1, 0, 2, 3}, at);
@@ -371,7 +371,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
       "keep their place");
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2}); }).find("must name all 4 dimensions"), std::string::npos);
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 2}); }).find("names a dimension twice"), std::string::npos);
-  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axis = 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axes = 4"), std::string::npos);
   EXPECT_NE(error_of([&] { to_channels_first(flatten(x), at); }).find("[N, height, width, channels], got [N, 24]"),
             std::string::npos);
 }

@@ -23,8 +23,8 @@ std::vector<Implementation> sample_by_sample() {
     list.push_back({op, kSingle, not_single, lower});
   };
   add("conv2d", lower_each_sample<lower_single_conv2d>);
-  add("custom_op", lower_custom_op);  // sees all samples at once, row-major as they lie
-  add("linear", lower_each_sample<lower_single_linear>);
+  add("custom_op", lower_custom_op);   // sees all samples at once, row-major as they lie
+  add("linear", lower_single_linear);  // weights are read once for all samples
   add("bias_add", lower_each_sample<lower_single_bias_add>);
   add("batch_norm_inference", lower_each_sample<lower_single_batch_norm_inference>);
   add("max_pool2d", lower_each_sample<lower_single_max_pool2d>);

@@ -189,7 +189,7 @@ Var reduce(std::string_view op, Var x, const ReduceOptions& options, Where where
   using namespace graph;
   const ValueType& type = Access::type(x);
   std::vector<int64_t> axes;
-  for (const int64_t axis : options.axes) axes.push_back(sample_axis(x, op, axis, where));
+  for (const int64_t axis : options.axes) axes.push_back(sample_axis(x, cat(op, ".axes"), axis, where));
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
     throw Error(ErrorCode::shape, std::string(op) + ".axes", "name a dimension twice; each may be named once", where);
@@ -218,7 +218,7 @@ Var batch_mean(Var x, Where where) {
 
 Var reduce_max(Var x, ReduceMaxOptions options, Where where) {
   using namespace graph;
-  const int64_t axis = sample_axis(x, "reduce_max", options.axis, where);
+  const int64_t axis = sample_axis(x, "reduce_max.axis", options.axis, where);
   const Var y = apply("reduce_max", {x}, {{"axis", axis}}, "max", where);
   if (!options.keep) return y;
   std::vector<int64_t> shape = list(Access::type(x).shape);

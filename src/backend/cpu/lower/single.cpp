@@ -210,6 +210,7 @@ void lower_single_conv2d(const Call& call, Lowering& lowering) {
 
 void lower_single_linear(const Call& call, Lowering& lowering) {
   SingleLinear p;
+  p.samples = call.samples;
   p.outputs = call.input(1).shape[0], p.features = call.input(1).shape[1];
   p.output_parts = std::min(kUnits, ceil_divide(p.outputs, kSingleOutputs));
   p.bias = call.inputs() > 2;
