@@ -1,6 +1,7 @@
 // Step::Impl, first half: from options, models and losses to a program and its plans.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/machine.h"
@@ -99,9 +100,11 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
     refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
   if (options.precision != Precision::f32)
     throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
-  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
+  // With denormals flushed a smaller one would be 0, and so off.
+  if (options.clip_norm != 0 && !(options.clip_norm >= std::numeric_limits<float>::min() &&
+                                  options.clip_norm <= std::numeric_limits<float>::max()))
     throw Error(ErrorCode::option, cat("StepOptions.clip_norm = ", options.clip_norm),
-                "must be finite and at least 0 (off), for example .clip_norm = 1.0");
+                "must be 0 (off), or finite as an f32 and above 1.2e-38, for example .clip_norm = 1.0");
   clip_norm = options.clip_norm;
   threads = options.threads == 0 ? allowed_threads() : options.threads;
   optimizer = std::move(made);

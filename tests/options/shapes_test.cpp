@@ -149,6 +149,9 @@ TEST(ShapeMistakes, Functions) {
               },
               {"twice"}),
       mistake("reduce_max.axis = 0", {3}, [](Var x) { return reduce_max(x, {.axis = 0}); }, {"samples", "[N, 3]"}),
+      mistake("reduce_min.axis = 2", {3}, [](Var x) { return reduce_min(x, {.axis = 2}); }, {"1 to 1", "[N, 3]"}),
+      mistake(
+          "reduce_min", {3}, [](Var x) { return reduce_min(x); }, {"f32", "i64", "[N, 3]"}, DType::i64),
       mistake("batch_mean", {3}, [](Var) { return batch_mean(number({3})); }, {"[3]"}),
   });
 }

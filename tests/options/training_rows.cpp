@@ -80,10 +80,13 @@ std::vector<Row> schedules() {
 
 std::vector<Row> steps() {
   constexpr int64_t kMost = int64_t{1} << 31;
+  const auto clipped = [](double norm) { make_step({.clip_norm = norm}); };
+  Row clip_norm = real("StepOptions.clip_norm", kNotNegativeF32, clipped, {0, kSmallestF32, kLargestF32});
+  clip_norm.outside.push_back({"1e-300", [=] { clipped(1e-300); }});  // as an f32 it would be 0: off
   return {
       whole("StepOptions.accumulate", 1, kMost, [](int64_t v) { make_step({.accumulate = v, .batch = 1}); }),
       whole("StepOptions.batch", 1, kMost, [](int64_t v) { make_step({.batch = v}); }),
-      real("StepOptions.clip_norm", {.low = 0}, [](double v) { make_step({.clip_norm = v}); }),
+      clip_norm,
       whole("StepOptions.global_batch", 1, kMost, [](int64_t v) { make_step({.accumulate = 1, .global_batch = v}); }),
       whole<int>("StepOptions.threads", 0, 4096, [](int v) { make_step({.threads = v}); }, {0, 2}),
       whole("LargestBatchOptions.budget_bytes", 0, INT64_MAX,

@@ -226,7 +226,12 @@ Var reduce_max(Var x, ReduceMaxOptions options, Where where) {
   return apply("reshape", {y}, {{"rows", Access::type(y).rows}, {"shape", shape}}, "reshape", {});
 }
 
-Var reduce_min(Var x, ReduceMaxOptions options, Where where) { return -reduce_max(-x, options, where); }
+Var reduce_min(Var x, ReduceMaxOptions options, Where where) {
+  using namespace graph;
+  check_input(x, "reduce_min", "", where, [](const InferContext& c) { want_f32(c, 0); });
+  sample_axis(x, "reduce_min.axis", options.axis, where);
+  return -reduce_max(-x, options, where);
+}
 
 Var batch_sum(Var x, Where where) { return graph::apply("batch_sum", {x}, {}, "batch_sum", where); }
 
