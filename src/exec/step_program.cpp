@@ -240,7 +240,8 @@ std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int
 
 Plan Step::Impl::plan(int64_t rows) {
   if (rows < 0 || rows > kMaximumCount)
-    throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows), "must be 0 (the step's own) or at least 1");
+    throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows),
+                cat("must be 0 (the step's own) or 1 to ", grouped(kMaximumCount)));
   seal();
   return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1));
 }

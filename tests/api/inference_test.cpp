@@ -49,6 +49,20 @@ TEST(InferenceStory, InsideTheProgram) {
   EXPECT_LE(statistics.p50_us, statistics.p99_us);
 }
 
+TEST(InferenceStory, ThePlanBeforeAnythingIsAllocated) {
+  Model model(story::lenet, {1, 28, 28});
+  Step step(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 256});
+  const Plan plan = step.plan();  // a value
+  EXPECT_GT(plan.bytes().total, plan.bytes().activations);
+  EXPECT_TRUE(story::contains(plan.explain(), "conv2d 'conv1'")) << plan.explain();
+  EXPECT_EQ(plan.dot().rfind("digraph", 0), 0u);
+  const int64_t most = step.largest_batch({.budget_bytes = 60'000'000});
+  EXPECT_GT(most, 1);
+  EXPECT_LE(step.plan(most).bytes().total, 60'000'000);
+  EXPECT_GT(step.plan(most + 1).bytes().total, 60'000'000);
+  step.prepare();  // allocates exactly plan.bytes()
+}
+
 Vars actor_critic(const Vars& in) {
   Var h = tanh(linear(tanh(linear(in["state"], 64)), 64));
   return {{"logits", linear(h, 4, {.name = "actor"})}, {"value", linear(h, 1, {.name = "critic"})}};

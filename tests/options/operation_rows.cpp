@@ -183,6 +183,7 @@ std::vector<Row> elementwise() {
            {1, kInfinity}),
       real("equal.value", kF32, of([](Var x, double v) { return equal(x, v); })),
       real("not_equal.value", kF32, of([](Var x, double v) { return not_equal(x, v); })),
+      real("constant.values", {.infinite = true}, of([](Var x, double v) { return x + constant({v}, {1}); })),
       real("dropout.rate", kShare, of([](Var x, double v) { return dropout(x, v); })),
       real("stochastic_depth.rate", kShareBelowOne, of([](Var x, double v) { return stochastic_depth(x, v); })),
       real("RandomNormalOptions.deviation", kNotNegativeF32,

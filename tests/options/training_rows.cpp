@@ -94,6 +94,12 @@ std::vector<Row> steps() {
               Model model = small_model();
               Step(model, mse(), slow()).largest_batch({.budget_bytes = v});
             }),
+      whole("Step::plan.batch", 0, kMost,
+            [](int64_t v) {
+              Model model = small_model();
+              Step(model, mse(), slow()).plan(v);
+            },
+            {0, 3}),
       real("UpdateCallbackOptions.every", {.low = 0, .low_open = true},
            [](double v) {
              Model model = small_model();

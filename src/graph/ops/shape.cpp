@@ -338,6 +338,9 @@ Var constant(std::vector<double> values, Shape shape, Where where) {
   if (static_cast<int64_t>(values.size()) != shape.count() || values.empty())
     throw Error(ErrorCode::shape, "constant", cat("has ", values.size(), " numbers; ", shape, " takes ", shape.count()),
                 where);
+  for (const double value : values)
+    check_option(std::isfinite(static_cast<float>(value)) || std::isinf(value), "constant.values", value,
+                 "must be a number that an f32 holds, or infinite", where);
   // No child of a scope that counts its layers: it owns nothing.
   return apply("constant", {}, {{"shape", list(shape)}, {"values", std::move(values)}}, "constant", {});
 }
