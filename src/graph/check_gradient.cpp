@@ -113,7 +113,9 @@ class Checker {
     const char* one_each = "needs one an input, or none";
     if (!fits(options_.batched.size())) refuse("batched", one_each);
     if (!fits(options_.values.size())) refuse("values", one_each);
-    if (options_.directions < 0) refuse(cat("directions = ", options_.directions), "must be at least 0");
+    constexpr int kMostDirections = 1 << 20;
+    if (options_.directions < 0 || options_.directions > kMostDirections)
+      refuse(cat("directions = ", options_.directions), cat("must be 0 to ", kMostDirections));
     if (options_.elements < 1) refuse(cat("elements = ", options_.elements), "must be at least 1");
     if (!(options_.tolerance > 0 && options_.tolerance < 1))
       refuse(cat("tolerance = ", options_.tolerance), "must be more than 0 and less than 1");

@@ -196,11 +196,37 @@ std::vector<Row> elementwise() {
   };
 }
 
+struct Twice : CustomOp {
+  std::string name() const override { return "twice"; }
+  TensorType infer(TensorTypes in) const override { return in[0]; }
+  void forward(const OpContext&, ConstViews in, Views out) const override { scale(in[0], out[0]); }
+  void backward(const OpContext&, const OpBackward& g) const override {
+    scale(g.output_gradients[0], g.input_gradients[0]);
+  }
+  static void scale(const ConstView& from, const View& to) {
+    for (int64_t i = 0; i < from.count(); ++i) to.data<float>()[i] = 2 * from.data<float>()[i];
+  }
+};
+
+std::vector<Row> own_operations() {
+  const auto check = [](const CheckGradientOptions& options) { check_gradient(Twice{}, {{2, 3}}, options); };
+  return {
+      whole<int>("CheckGradientOptions.directions", 0, 1 << 20, [=](int v) { check({.directions = v}); }, {0, 2}),
+      whole("CheckGradientOptions.elements", 1, INT64_MAX, [=](int64_t v) { check({.elements = v}); }),
+      real("CheckGradientOptions.tolerance", kBetweenZeroAndOne, [=](double v) { check({.tolerance = v}); }),
+      real("CopyWeightsOptions.blend", kShare,
+           [](double v) {
+             Model model([](Var x) { return linear(x, 1); }, {1});
+             model.clone().copy_weights_from(model, {.blend = v});
+           }),
+  };
+}
+
 }  // namespace
 
 std::vector<Row> operation_rows() {
   std::vector<Row> all;
-  for (const auto& rows : {convolutions(), images(), axes(), layers(), elementwise()})
+  for (const auto& rows : {convolutions(), images(), axes(), layers(), elementwise(), own_operations()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
