@@ -13,6 +13,7 @@
 #include "brisk/loss.h"
 #include "brisk/model.h"
 #include "brisk/models.h"
+#include "brisk/op.h"
 #include "brisk/ops/conv.h"
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/indexing.h"

@@ -179,7 +179,7 @@ BRISK_EXPORT TrainTest cifar100(const std::string& folder = {});
 
 /// `count` images of the digits 0..9, drawn by the library itself with random slant, size, place, pen and noise; a pure
 /// function of (seed, index), so a larger set begins with the smaller one. Fields as fashion_mnist's. Another seed
-/// makes a test set. Throws Error [option] unless 1 <= count.
+/// makes a test set. Throws Error [option] unless 1 <= count < 2^31.
 BRISK_EXPORT InMemoryDataset drawn_digits(int64_t count, uint64_t seed = 0);
 
 /// Images and labels in IDX files of unsigned bytes (type 0x08), plain or gzip (told by its first bytes, whatever the

@@ -91,8 +91,9 @@ struct CrossEntropyOptions {
 };
 /// Mean over the rows of -log softmax(logits)[target]. logits: [N, classes] f32. target: labels [N] i64 in [0,
 /// classes), or probabilities [N, classes] f32, for which the loss is -sum over the classes of target x log
-/// softmax(logits) (mixup, teachers; class_weights and ignore_index are for labels). A label outside raises Error
-/// [data] that names the sample. No valid row at all: 0. The second form takes labels; with StepOptions.targets =
+/// softmax(logits) (mixup, teachers; class_weights then weigh the classes' parts, the mean is over all rows;
+/// ignore_index is for labels). A label outside raises Error [data] that names the sample. No valid row at all: 0. The
+/// second form takes labels; with StepOptions.targets =
 /// {{"target", {classes}}}, probabilities.
 BRISK_EXPORT Mean cross_entropy(Var logits, Var target, CrossEntropyOptions options = {}, Where where = Where::here());
 BRISK_EXPORT LossFunction cross_entropy(CrossEntropyOptions options = {}, Where where = Where::here());

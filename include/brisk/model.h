@@ -107,6 +107,10 @@ struct Parameter {
   bool buffer = false;  ///< running statistics: no gradient
 };
 
+struct CopyWeightsOptions {
+  double blend = 1;  ///< from 0 (stay as you are) to 1 (become the other); 0.005 for a slowly following target network
+};
+
 /// A traced function with its parameters. Moves, does not copy. Steps and Predictors share its state.
 class BRISK_EXPORT Model {
  public:
@@ -141,6 +145,20 @@ class BRISK_EXPORT Model {
   /// and after keeps its moments; what is unfrozen starts with empty ones and an update count of its own.
   void freeze(std::initializer_list<std::string_view> globs);
   void unfreeze(std::initializer_list<std::string_view> globs);
+
+  /// A deep copy: parameters and buffers of its own with the same values, the same ones frozen. Models that this one
+  /// calls are not copied, both call them. name: of the copy, whose dropout streams follow from it; empty: the same
+  /// name and streams. Waits for a step that is running on the model.
+  Model clone(std::string_view name = {}) const;
+  /// w += blend (other's w - w) for every parameter and buffer, frozen ones too; an exact copy when blend is 1. Throws
+  /// Error [weights] naming the first parameter that only one of the two has or whose shapes differ, Error [state]
+  /// while a step runs on either, Error [option] for a blend outside [0, 1]; then nothing is copied.
+  void copy_weights_from(const Model& other, const CopyWeightsOptions& options = {});
+  /// The same function for inputs of other sizes: another handle to the same parameters, which are trained, frozen and
+  /// loaded through either. Throws Error [weights] unless the function makes the very parameters of this model, of the
+  /// same names and shapes: no linear layer may see the changed size.
+  Model with_inputs(ModelFunction function, Shape input) const;
+  Model with_inputs(ModelFunction function, Inputs inputs) const;
 
   /// What Steps and Predictors share with this object.
   const std::shared_ptr<ModelState>& state() const { return state_; }
@@ -188,6 +206,10 @@ struct ParameterOptions {
 /// A parameter of the user's own in the current scope, without a batch dimension.
 BRISK_EXPORT Var parameter(std::string_view name, Shape shape, ParameterOptions options = {},
                            Where where = Where::here());
+
+/// Numbers that belong to the model and are never trained, in the current scope: files hold them with the weights,
+/// set_parameter changes them. values: f32, kept in its shape, without a batch dimension.
+BRISK_EXPORT Var buffer(std::string_view name, const Tensor& values, Where where = Where::here());
 
 /// A block whose parameters are made at the first call and shared by every later one (siamese networks).
 class BRISK_EXPORT Shared {

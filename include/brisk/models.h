@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "brisk/model.h"
 
 namespace brisk::models {
 
+// Sizes are 1 to 2^20: Error [option] when the function is made, or when it is called as a part of another one.
 struct LenetOptions {
   int64_t channels1 = 20;  ///< of the first convolution
   int64_t channels2 = 50;  ///< of the second
@@ -16,8 +18,7 @@ struct LenetOptions {
   int64_t kernel = 5;    ///< height and width of both convolutions' windows
 };
 /// Two times convolution, relu, 2x2 max-pool; then linear, relu, linear (after LeCun et al. 1998, with relu and
-/// max-pool in the place of their forerunners). x: [N, channels, height, width]. Returns logits [N, classes]. Throws
-/// Error [option] for a size below 1 when the model is made.
+/// max-pool in the place of their forerunners). x: [N, channels, height, width]. Returns logits [N, classes].
 BRISK_EXPORT ModelFunction lenet(LenetOptions options = {});
 
 /// Linear layers with relu between them; widths: features of each layer, the last one the output's. x: [N, ...],
@@ -77,8 +78,8 @@ BRISK_EXPORT ModelFunction mobilenet_v2(MobilenetOptions options = {});
 
 struct EfficientnetOptions {
   int64_t classes = 1000;
-  double dropout = -1;            ///< before the last layer; negative: the variant's, 0.2 (B0, B1), 0.3 or 0.4 (B4)
-  double stochastic_depth = 0.2;  ///< rate that the last block nearly has; block i of n has i / n of it
+  std::optional<double> dropout{};  ///< before the last layer; not set: 0.2 (B0, B1), 0.3 or 0.4 (B4)
+  double stochastic_depth = 0.2;    ///< rate that the last block nearly has; block i of n has i / n of it
   double width = 1;  ///< multiplies the variant's channels, which are then rounded to multiples of 8; more than 0
 };
 /// EfficientNet (Tan and Le 2019): MobileNetV2's blocks with squeeze-and-excitation, silu and stochastic depth; B1 to

@@ -8,6 +8,7 @@
 
 #include "brisk/data.h"
 #include "brisk/export.h"
+#include "brisk/model.h"
 
 namespace brisk {
 
@@ -43,6 +44,10 @@ class BRISK_EXPORT Standardizer {
   /// In place: f32, any number of samples [..., elements of one sample]. Throws Error [data] for another element type
   /// or a count that is no multiple of the size.
   void apply(View samples) const;
+  /// The same as the first layer of a model: x [N, ...] f32 with as many elements a sample. The numbers become buffers
+  /// scale.mean and scale.deviation in the current scope, so that they are saved with the weights; they are never
+  /// trained. Throws Error [shape] for another number of elements. Two in one scope need a Scope each.
+  Var operator()(Var x, Where where = Where::here()) const;
   /// The inverse of apply, for predictions: x * deviation + mean.
   void undo(View samples) const;
   /// A copy of the data set with this field standardized; its other fields are copied as they are.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,10 +45,11 @@ struct Bindings {
 
 /// The first error that a kernel met in a run.
 struct Fault {
-  enum class Kind : uint8_t { none, label, nonfinite_gradient } kind = Kind::none;
+  enum class Kind : uint8_t { none, label, nonfinite_gradient, user_op } kind = Kind::none;
   int32_t node = -1;
   int64_t sample = -1;
   int64_t value = 0;
+  std::exception_ptr exception;  ///< user_op: what it threw
 };
 
 /// What changes from run to run.

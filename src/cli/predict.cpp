@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,31 +29,35 @@ struct PredictOptions {
 /// Images of the size and channels that a model takes.
 class Images : public Dataset {
  public:
-  Images(std::vector<std::string> paths, const SavedModel& saved) : paths_(std::move(paths)), input_(saved.input) {
-    options_.channels_first = true;
-    options_.dtype = DType::f32;
+  Images(std::vector<std::string> paths, const SavedModel& saved) : paths_(std::move(paths)), saved_(saved) {
+    options_.channels_first = !saved.bytes;
+    options_.dtype = saved.bytes ? DType::u8 : DType::f32;
     options_.resize = saved.resize;
-    options_.size = ImageSize(input_[1], input_[2]);
+    options_.size = ImageSize(saved.input[1], saved.input[2]);
   }
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
-  std::vector<Field> fields() const override { return {{"input", Shape(std::span<const int64_t>(input_))}}; }
+  std::vector<Field> fields() const override { return {saved_.field()}; }
   std::string name() const override { return "the images"; }
   const std::string& path(int64_t index) const { return paths_[static_cast<size_t>(index)]; }
   void read(int64_t index, Sample& out, Random&) const override {
     const Tensor image = data::read_image(path(index), options_);
+    const View row = out["input"];
+    if (row.count() == image.count()) {
+      std::memcpy(row.raw(), ConstView(image).raw(), row.bytes().size());
+      return;
+    }
     const float* from = image.data<float>();
-    float* to = out["input"].data<float>();
-    const int64_t area = input_[1] * input_[2];
-    if (input_[0] == 3) std::copy_n(from, 3 * area, to);
+    float* to = row.data<float>();
+    const int64_t area = row.count();
     // Grey as ITU-R BT.601 has it.
-    for (int64_t i = 0; input_[0] == 1 && i < area; ++i) {
+    for (int64_t i = 0; i < area; ++i) {
       to[i] = 0.299f * from[i] + 0.587f * from[area + i] + 0.114f * from[2 * area + i];
     }
   }
 
  private:
   std::vector<std::string> paths_;
-  std::vector<int64_t> input_;
+  const SavedModel& saved_;
   ImageOptions options_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "brisk/ops/norm.h"
+#include "brisk/ops/shape.h"
 #include "brisk/weights.h"
 
 namespace brisk::cli {
@@ -20,6 +22,7 @@ nlohmann::ordered_json to_json(const SavedModel& saved) {
           {"input", saved.input},
           {"classes", saved.classes},
           {"resize", saved.resize},
+          {"bytes", saved.bytes},
           {"inputs", saved.inputs},
           {"targets", saved.targets},
           {"mean", saved.mean},
@@ -38,6 +41,7 @@ SavedModel from_json(const nlohmann::json& found) {
   found.at("input").get_to(out.input);
   found.at("classes").get_to(out.classes);
   found.at("resize").get_to(out.resize);
+  found.at("bytes").get_to(out.bytes);
   found.at("inputs").get_to(out.inputs);
   found.at("targets").get_to(out.targets);
   found.at("mean").get_to(out.mean);
@@ -64,13 +68,27 @@ void check(const SavedModel& saved) {
   } else {
     require(saved.input.size() == 3 && (saved.input[0] == 1 || saved.input[0] == 3) && !saved.classes.empty(),
             "input is no image of one or three channels");
+    require(!saved.bytes || saved.input[0] == 3, "bytes are of three channels");
   }
 }
 
 }  // namespace
 
+Field SavedModel::field() const {
+  if (bytes) return {"input", {input[1], input[2], 3}, DType::u8};
+  return {"input", Shape(std::span<const int64_t>(input))};
+}
+
 Model SavedModel::make(uint64_t seed) const {
-  return Model(find_model(choice).function, Shape(std::span<const int64_t>(input)), {.seed = seed});
+  ModelFunction function = find_model(choice).function;
+  if (bytes) {
+    // ImageNet's colours, as weights for torchvision's networks expect them.
+    const NormalizeOptions colours = {.deviation = {0.229, 0.224, 0.225}, .mean = {0.485, 0.456, 0.406}};
+    function = [network = function, colours](Var x) {
+      return network({{"input", normalize(to_channels_first(x), colours)}});
+    };
+  }
+  return Model(function, Inputs{field()}, {.seed = seed});
 }
 
 void save(const SavedModel& saved, const Model& model, const std::string& path) {

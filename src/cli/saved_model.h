@@ -12,9 +12,10 @@ namespace brisk::cli {
 
 struct SavedModel {
   ModelChoice choice;
-  std::vector<int64_t> input;        ///< shape of one sample
+  std::vector<int64_t> input;        ///< shape of one sample, channels first for images
   std::vector<std::string> classes;  ///< names, in the order of the outputs; empty: the outputs are numbers
   int64_t resize = 0;                ///< images: their shorter side before the centre is cut out
+  bool bytes = false;                ///< images come as u8 [height, width, 3]; the model itself normalizes them
 
   // Of tables.
   std::vector<std::string> inputs;                    ///< columns; empty: the samples are images
@@ -23,6 +24,8 @@ struct SavedModel {
   std::vector<double> target_mean, target_deviation;  ///< of the targets, where they are numbers
 
   bool is_table() const { return !inputs.empty(); }
+  /// What one sample is.
+  Field field() const;
   Model make(uint64_t seed) const;
 };
 

@@ -111,8 +111,6 @@ TrainingData image_folders(const DataOptions& options, const ModelChoice& choice
   set_outputs(out.saved, choice, "resnet18", 0);
   const Shape shape = find_model(out.saved.choice).input;
   ImageOptions evaluation;
-  evaluation.channels_first = true;
-  evaluation.dtype = DType::f32;
   evaluation.size = ImageSize(shape[1], shape[2]);
   if (options.skip_corrupt > 0) {
     evaluation.corrupt = CorruptImage::skip;
@@ -146,6 +144,7 @@ TrainingData image_folders(const DataOptions& options, const ModelChoice& choice
   out.saved.choice.classes = static_cast<int64_t>(out.saved.classes.size());
   out.saved.input = {3, shape[1], shape[2]};
   out.saved.resize = evaluation.resize;
+  out.saved.bytes = true;
   out.train = std::make_unique<ImageFolder>(train);
   out.validation = std::make_unique<ImageFolder>(validation);
   return out;

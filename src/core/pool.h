@@ -24,6 +24,8 @@ class Pool {
   static constexpr int kMaximumThreads = 4096;
 
   int threads() const { return threads_; }
+  /// How long a worker that waits stays awake.
+  int64_t spin_ns() const { return spin_ns_; }
 
   /// Calls f(worker) for worker = 0 .. threads() - 1 at once, each in its thread, and returns when all have returned.
   /// Denormals are flushed to zero inside; the caller's mode is put back. Allocates nothing. The first exception of f

@@ -154,7 +154,8 @@ int64_t draw(const Alphabet& alphabet, Random random, uint8_t* pixels) {
 }  // namespace
 
 InMemoryDataset drawn_digits(int64_t count, uint64_t seed) {
-  if (count < 1) throw Error(ErrorCode::option, cat("drawn_digits.count = ", count), "must be at least 1");
+  if (count < 1 || count > INT32_MAX)
+    throw Error(ErrorCode::option, cat("drawn_digits.count = ", count), "must be at least 1 and below 2^31");
   const Alphabet alphabet = make_alphabet();
   const uint64_t key = mix(seed, hash_name("drawn_digits"));
   Tensor images({count, 1, kSide, kSide}, DType::u8);

@@ -15,9 +15,9 @@ MixupOptions checked(const Dataset& dataset, MixupOptions options) {
   if (!(options.alpha > 0 && std::isfinite(options.alpha))) {
     throw Error(ErrorCode::option, cat("MixupOptions.alpha = ", options.alpha), "must be finite and more than 0");
   }
-  if (options.classes < 1) {
+  if (options.classes < 1 || options.classes > INT32_MAX) {
     throw Error(ErrorCode::option, cat("MixupOptions.classes = ", options.classes),
-                "must be the number of classes, at least 1");
+                "must be the number of classes, at least 1 and below 2^31");
   }
   const std::vector<Field> fields = dataset.fields();
   const auto field = [&](const std::string& called) -> const Field& {

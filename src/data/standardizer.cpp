@@ -98,7 +98,7 @@ void Standardizer::apply(View samples) const {
   float* x = checked(samples);
   for (float* const end = x + samples.count(); x != end;) {
     for (size_t i = 0; i < mean_.size(); ++i, ++x) {
-      *x = static_cast<float>((*x - mean_[i]) / (deviation_[i] > 0 ? deviation_[i] : 1.0));
+      *x = deviation_[i] > 0 ? static_cast<float>((*x - mean_[i]) / deviation_[i]) : 0;
     }
   }
 }

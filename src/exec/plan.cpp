@@ -104,7 +104,8 @@ std::vector<PlanStep> Plan::steps() const {
           step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
       }
     for (const graph::ValueId id : last.outputs) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
-    step.implementation = last.implementation;
+    step.implementation = last.attributes.has("op") ? cat(last.attributes.object("op").name(), ": user op, not fused")
+                                                    : last.implementation;
     step.declined = last.declined;
     step.stage = graph::name(last.stage);
     step.shape = last.outputs.empty() ? "" : graph.type(last.outputs[0]).text();

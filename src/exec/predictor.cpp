@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "core/turnstile.h"
 #include "exec/compiled_plan.h"
+#include "exec/faults.h"
 #include "exec/fields.h"
 #include "exec/latency.h"
 #include "exec/snapshot.h"
@@ -315,6 +316,7 @@ void Predictor::Impl::compute(Workplace& place, int64_t rows, float* const* para
 
 void Predictor::Impl::raise(const exec::CompiledPlan& plan, const backend::Fault& fault, int64_t first_row) const {
   const graph::Node& node = plan.graph.nodes[static_cast<size_t>(std::max(fault.node, 0))];
+  if (fault.kind == backend::Fault::Kind::user_op) exec::raise_user_op(node, fault.exception);
   throw Error(ErrorCode::data, graph::label(node),
               cat("row ", first_row + fault.sample, " has ", fault.value, ", which is out of range"), node.where);
 }

@@ -1,6 +1,7 @@
 // Step::Impl, first half: from options, models and losses to a program and its plans.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/machine.h"
@@ -99,9 +100,11 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
     refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
   if (options.precision != Precision::f32)
     throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
-  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
+  // With denormals flushed a smaller one would be 0, and so off.
+  if (options.clip_norm != 0 && !(options.clip_norm >= std::numeric_limits<float>::min() &&
+                                  options.clip_norm <= std::numeric_limits<float>::max()))
     throw Error(ErrorCode::option, cat("StepOptions.clip_norm = ", options.clip_norm),
-                "must be finite and at least 0 (off), for example .clip_norm = 1.0");
+                "must be 0 (off), or finite as an f32 and above 1.2e-38, for example .clip_norm = 1.0");
   clip_norm = options.clip_norm;
   threads = options.threads == 0 ? allowed_threads() : options.threads;
   optimizer = std::move(made);
@@ -111,7 +114,8 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   target_ = backend_->target();
   for (Model* model : options.update) {
     if (!model) throw Error(ErrorCode::option, "StepOptions.update", "holds a null pointer; give &model");
-    update_states_.push_back(model->state());
+    if (!model->state()) throw Error(ErrorCode::option, "StepOptions.update", "holds a model that was moved from");
+    update_states_.push_back(owner_of(model->state()));
   }
   tracer_ = std::make_shared<graph::Tracer>("objective", 0, false);
 }
@@ -236,7 +240,8 @@ std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int
 
 Plan Step::Impl::plan(int64_t rows) {
   if (rows < 0 || rows > kMaximumCount)
-    throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows), "must be 0 (the step's own) or at least 1");
+    throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows),
+                cat("must be 0 (the step's own) or 1 to ", grouped(kMaximumCount)));
   seal();
   return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1));
 }

@@ -5,6 +5,7 @@
 #include "core/host_view.h"
 #include "core/machine.h"
 #include "core/text.h"
+#include "exec/faults.h"
 #include "exec/fields.h"
 #include "exec/model_use.h"
 #include "exec/step_impl.h"
@@ -215,7 +216,7 @@ void Step::Impl::run(Close close) {
   window_.samples -= rows;
   const Fault fault =
       launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
-  if (fault.kind == Fault::Kind::label) {
+  if (fault.kind == Fault::Kind::label || fault.kind == Fault::Kind::user_op) {
     drop_window();
     raise(entry, fault);
   }
@@ -266,6 +267,7 @@ void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
         ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
         cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
             "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
+  if (fault.kind == Fault::Kind::user_op) exec::raise_user_op(node, fault.exception);
   // What an index chooses from is the first dimension of the first input, or said by the node.
   const bool is_loss = node.attributes.has("ignore_index");
   const Shape& choices = graph.type(node.inputs[0]).shape;

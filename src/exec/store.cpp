@@ -8,6 +8,10 @@ namespace brisk::exec {
 namespace {
 
 void draw(const ModelState& model, const graph::ParameterSpec& spec, float* out, int64_t count) {
+  if (!spec.values.empty()) {
+    from_torch(spec, spec.values.data(), out);
+    return;
+  }
   const uint64_t key = mix(model.seed, hash_name(model.name + "/" + spec.name));
   for (int64_t i = 0; i < count; ++i) {
     const PhiloxBlock words =
@@ -44,6 +48,16 @@ Store::Store(const ModelState& model)
     : parameters_(model.parameter_floats * int64_t{sizeof(float)}, "parameters of model '" + model.name + "'"),
       buffers_(model.buffer_floats * int64_t{sizeof(float)}, "buffers of model '" + model.name + "'") {
   for (const graph::Segment& segment : model.segments) draw(model, segment.spec, data(segment), segment.count);
+}
+
+Store::Store(const ModelState& model, const Store& from)
+    : parameters_(from.parameters_.bytes(), "parameters of model '" + model.name + "'"),
+      buffers_(from.buffers_.bytes(), "buffers of model '" + model.name + "'") {
+  const auto copy = [](const Arena& source, const Arena& target) {
+    std::copy_n(source.data(), static_cast<size_t>(source.bytes()), target.data());
+  };
+  copy(from.parameters_, parameters_);
+  copy(from.buffers_, buffers_);
 }
 
 Store& store_of(ModelState& model) {

@@ -12,6 +12,8 @@ class Store {
  public:
   /// Allocates the arenas and draws the initial values: pure in (seed, model name, parameter name, element).
   explicit Store(const ModelState& model);
+  /// A copy of the bytes of another model with the same segments.
+  Store(const ModelState& model, const Store& from);
   float* data(const graph::Segment& segment) {
     return reinterpret_cast<float*>((segment.spec.buffer ? buffers_ : parameters_).data()) + segment.offset;
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "brisk/error.h"
+#include "brisk/op.h"
 #include "core/text.h"
 
 namespace brisk::graph {
@@ -18,6 +18,7 @@ std::string text_of(double value) {
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(int64_t value) { return std::to_string(value); }
 std::string text_of(const std::string& value) { return value; }
+std::string text_of(const Object& value) { return value->name(); }
 template <class T>
 std::string text_of(const std::vector<T>& values) {
   std::string out = "[";
@@ -64,6 +65,7 @@ const std::vector<int64_t>& Attributes::integers(std::string_view name) const {
   return get<std::vector<int64_t>>(name);
 }
 const std::vector<double>& Attributes::reals(std::string_view name) const { return get<std::vector<double>>(name); }
+const CustomOp& Attributes::object(std::string_view name) const { return *get<Object>(name); }
 
 std::string Attributes::print() const {
   if (entries_.empty()) return {};

@@ -3,15 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+namespace brisk {
+class CustomOp;
+}
+
 namespace brisk::graph {
 
-using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
+/// The object is an operation of the user's: two are equal when they are the same object; printed is its name.
+using Object = std::shared_ptr<const CustomOp>;
+using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Object>;
 
 class Attributes {
  public:
@@ -28,6 +35,7 @@ class Attributes {
   const std::string& text(std::string_view name) const;
   const std::vector<int64_t>& integers(std::string_view name) const;
   const std::vector<double>& reals(std::string_view name) const;
+  const CustomOp& object(std::string_view name) const;
 
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "brisk/ops/shape.h"
 #include "graph/loss_rows.h"
 
 namespace brisk {
@@ -76,10 +77,6 @@ void check_cross_entropy(const CrossEntropyOptions& options, Where where) {
 
 Mean entropy_of_labels(Layer& layer, Var log_probabilities, Var labels, const CrossEntropyOptions& options,
                        Where where) {
-  const int64_t classes = Access::type(log_probabilities).shape[0];
-  if (const size_t weights = options.class_weights.size(); weights != 0 && static_cast<int64_t>(weights) != classes)
-    throw Error(ErrorCode::option, "cross_entropy.class_weights",
-                cat("has ", weights, " numbers; it takes one for each of the ", classes, " classes, or none"), where);
   Mean::Term term;
   term.name = options.name;
   term.per_row = layer.apply("negative_log_likelihood", {log_probabilities, labels},
@@ -94,14 +91,14 @@ Mean entropy_of_labels(Layer& layer, Var log_probabilities, Var labels, const Cr
 
 Mean entropy_of_probabilities(Layer& layer, Var log_probabilities, Var target, const CrossEntropyOptions& options,
                               Where where) {
-  const char* const labels_only = "is for labels; the target is probabilities, whose rows and columns can be scaled";
-  if (!options.class_weights.empty()) throw Error(ErrorCode::option, "cross_entropy.class_weights", labels_only, where);
   if (options.ignore_index != CrossEntropyOptions{}.ignore_index)
-    throw Error(ErrorCode::option, cat("cross_entropy.ignore_index = ", options.ignore_index), labels_only, where);
+    throw Error(ErrorCode::option, cat("cross_entropy.ignore_index = ", options.ignore_index),
+                "is for labels; the target is probabilities", where);
   const double smoothing = options.label_smoothing;
-  const auto classes = static_cast<double>(Access::type(target).shape[0]);
+  const int64_t classes = Access::type(target).shape[0];
   Steps steps(layer);
-  const Var wanted = steps.add(steps.scale(target, 1 - smoothing), smoothing / classes);
+  Var wanted = steps.add(steps.scale(target, 1 - smoothing), smoothing / static_cast<double>(classes));
+  if (!options.class_weights.empty()) wanted = steps("mul", wanted, constant(options.class_weights, {classes}, where));
   const Var products = steps.unless_zero(wanted, steps("mul", wanted, log_probabilities));
   return row_term(options.name, steps.scale(reduce_rows(layer, "reduce_sum", products), -1), where);
 }
@@ -123,6 +120,10 @@ Mean cross_entropy(Var logits, Var target, CrossEntropyOptions options, Where wh
   const graph::ValueType &type = Access::type(logits), &given = Access::type(target);
   if (type.dtype != DType::f32 || type.shape.rank() != 1 || !type.batched())
     refuse(cat("logits must be [N, classes], got ", type));
+  const int64_t classes = type.shape[0];
+  if (const size_t weights = options.class_weights.size(); weights != 0 && static_cast<int64_t>(weights) != classes)
+    throw Error(ErrorCode::option, "cross_entropy.class_weights",
+                cat("has ", weights, " numbers; it takes one for each of the ", classes, " classes, or none"), where);
   const bool labels = given.dtype == DType::i64 && given.shape.rank() == 0;
   if (!labels && !(given == type))
     refuse(cat("labels must be [N] i64 (class indices), or probabilities ", type, " f32, got ", given, " ",

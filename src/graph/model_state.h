@@ -25,6 +25,7 @@ struct ModelState {
   graph::Graph graph;                               ///< Phase::train form, no loss; inputs are loaded
   std::vector<graph::Segment> segments;             ///< canonical order
   std::vector<std::shared_ptr<ModelState>> models;  ///< meaning of ParameterRef::store; [0] is null: this model itself
+  std::shared_ptr<ModelState> weights;              ///< the model whose parameters these are; null: its own
   int64_t parameter_floats = 0;                     ///< arena sizes in floats, padding included
   int64_t buffer_floats = 0;
   std::vector<std::pair<std::string, bool>> freezes;  ///< globs of freeze (true) and unfreeze; the last match counts
@@ -34,6 +35,11 @@ struct ModelState {
   std::atomic<bool> busy{false};                      ///< a step is running on it
   std::atomic<int> copying{0};                        ///< who copies its values, or waits to: the next step lets them
 };
+
+/// The model that has the parameters: itself, unless it was traced for other inputs of that one.
+inline const std::shared_ptr<ModelState>& owner_of(const std::shared_ptr<ModelState>& model) {
+  return model->weights ? model->weights : model;
+}
 
 /// Lays segments out in order: each starts at a multiple of 64 bytes; buffers have an arena of their own.
 void place_segments(ModelState& model);

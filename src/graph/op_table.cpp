@@ -77,9 +77,9 @@ void check_inputs(const InferContext& context) {
 
 std::vector<const OpInfo*> all_ops() {
   std::vector<const OpInfo*> all;
-  for (const auto& family :
-       {activation_ops(), compare_ops(), conv_ops(), elementwise_ops(), indexing_ops(), layer_norm_ops(), linear_ops(),
-        loss_ops(), norm_ops(), plan_ops(), pool_ops(), random_ops(), reduce_ops(), shape_ops(), softmax_ops()}) {
+  for (const auto& family : {activation_ops(), compare_ops(), conv_ops(), custom_ops(), elementwise_ops(),
+                             indexing_ops(), layer_norm_ops(), linear_ops(), loss_ops(), norm_ops(), plan_ops(),
+                             pool_ops(), random_ops(), reduce_ops(), shape_ops(), softmax_ops()}) {
     for (const OpInfo& info : family) all.push_back(&info);
   }
   return all;
@@ -113,6 +113,10 @@ std::vector<ValueType> infer(const Graph& graph, const Node& node) {
     check_size(context, type);
   }
   return types;
+}
+
+Reads backward_reads(const Node& node) {
+  return node.attributes.has("op") ? node.attributes.object("op").backward_reads() : node.op->backward_reads;
 }
 
 double flops(const Graph& graph, const Node& node) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "brisk/op.h"
 #include "graph/graph.h"
 
 namespace brisk::graph {
@@ -68,8 +69,9 @@ class Derivation {
 };
 
 /// Which forward values the derivative may read; the autodiff verifier holds it to that.
-enum class Reads : uint8_t { nothing, inputs, outputs, both };
-enum class Kind : uint8_t { flag, integer, real, text, integers, reals };  // in the order of Attribute's alternatives
+using brisk::Reads;
+/// In the order of Attribute's alternatives.
+enum class Kind : uint8_t { flag, integer, real, text, integers, reals, object };
 
 struct AttributeInfo {
   std::string_view name;
@@ -84,12 +86,12 @@ struct OpInfo {
   std::vector<AttributeInfo> attributes = {};  ///< all are required on a node
   std::vector<ValueType> (*infer)(const InferContext&) = nullptr;
   void (*derive)(Derivation&) = nullptr;  ///< null: gradients stop here
-  Reads backward_reads = Reads::nothing;
-  int constant_inputs = 0;     ///< so many, the first ones, get no gradient (a condition)
-  bool elementwise = false;    ///< output element i depends on input elements i only (or broadcast ones)
-  bool random = false;         ///< draws from the counter RNG
-  bool training_only = false;  ///< must not be left in an evaluation graph
-  bool view = false;           ///< output 0 is input 0's bytes under another shape
+  Reads backward_reads = Reads::nothing;  ///< of one node: graph::backward_reads
+  int constant_inputs = 0;                ///< so many, the first ones, get no gradient (a condition)
+  bool elementwise = false;               ///< output element i depends on input elements i only (or broadcast ones)
+  bool random = false;                    ///< draws from the counter RNG
+  bool training_only = false;             ///< must not be left in an evaluation graph
+  bool view = false;                      ///< output 0 is input 0's bytes under another shape
   bool deterministic = true;
   /// Operations (a multiply-add is two) for one sample, or for all when nothing is batched; null: one per output
   /// element.
@@ -111,6 +113,10 @@ std::vector<const OpInfo*> all_ops();
 /// the types of the outputs. Throws Error [shape] naming node and line, Error [state] for a node that no user can have
 /// asked for.
 std::vector<ValueType> infer(const Graph& graph, const Node& node);
+/// OpInfo::backward_reads, or what the operation of the user's says that the node applies.
+Reads backward_reads(const Node& node);
+/// Types of the forward inputs of an operation of the user's, from the attributes of its custom_op_gradient.
+std::vector<ValueType> custom_input_types(const Attributes& gradient, int64_t rows);
 /// OpInfo::flops with its default.
 double flops(const Graph& graph, const Node& node);
 
@@ -118,6 +124,7 @@ double flops(const Graph& graph, const Node& node);
 std::span<const OpInfo> activation_ops();
 std::span<const OpInfo> compare_ops();
 std::span<const OpInfo> conv_ops();
+std::span<const OpInfo> custom_ops();
 std::span<const OpInfo> elementwise_ops();
 std::span<const OpInfo> indexing_ops();
 std::span<const OpInfo> layer_norm_ops();

@@ -1,4 +1,5 @@
 // Graphs as text: one line a node for people and tests, and Graphviz.
+#include "brisk/op.h"
 #include "core/text.h"
 #include "graph/op_table.h"
 
@@ -90,7 +91,8 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::string label(const Node& node) {
-  const std::string op(node.op ? node.op->name : "unknown");
+  const std::string op = node.attributes.has("op") ? node.attributes.object("op").name()
+                                                   : std::string(node.op ? node.op->name : "unknown");
   return node.name.empty() ? op : op + " '" + node.name + "'";
 }
 

@@ -23,7 +23,8 @@ struct ParameterSpec {
   Shape torch_shape;  ///< as users see it
   TorchLayout torch = TorchLayout::same;
   Init init;
-  bool decay = true;  ///< weight decay applies by default (two or more dimensions, and not switched off)
+  std::vector<float> values;  ///< the first values one by one, as files order them; empty: as init says
+  bool decay = true;          ///< weight decay applies by default (two or more dimensions, and not switched off)
   bool buffer = false;
   Where where;
   int32_t layer = -1;  ///< the layer that made it (naming only)

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/philox.h"
+#include "core/text.h"
 #include "graph/model_state.h"
 #include "graph/op_table.h"
 
@@ -51,6 +52,10 @@ std::vector<int32_t> post_order(const Graph& graph, const std::vector<ValueId>& 
 
 }  // namespace
 
+uint64_t stream_of(uint64_t seed, const std::string& model, const std::string& name) {
+  return mix(seed, hash_name(model + "/" + name));
+}
+
 Tracer::Tracer(std::string model_name, uint64_t seed_value, bool owns)
     : model(std::move(model_name)), seed(seed_value), may_own(owns) {
   if (owns) models.push_back(nullptr);
@@ -79,12 +84,27 @@ std::string Tracer::scope() const {
 Naming Tracer::naming() const { return scopes_.empty() ? Naming::kind : scopes_.back().naming; }
 
 int32_t Tracer::add_layer(std::string_view kind, std::string_view explicit_name, Where where, bool counts) {
-  LayerRecord layer{scope(), naming(), std::string(kind), std::string(explicit_name), where, counts, {}};
+  LayerRecord layer;
+  layer.scope = scope();
+  layer.naming = naming();
+  layer.kind = kind;
+  layer.explicit_name = explicit_name;
+  layer.where = where;
+  layer.counts = counts;
   int same = 1;
   for (const LayerRecord& other : layers) same += other.kind == layer.kind && other.scope == layer.scope;
   layer.name = join(layer.scope, explicit_name.empty() ? layer.kind + std::to_string(same) : layer.explicit_name);
+  const auto index = static_cast<int32_t>(layers.size());
+  if (recording_ >= 0) shared_[static_cast<size_t>(recording_)].layers.push_back(index);
+  if (replaying_ >= 0) {
+    const SharedBlock& block = shared_[static_cast<size_t>(replaying_)];
+    if (layer_cursor_ < block.layers.size()) {
+      layer.repeats = block.layers[layer_cursor_++];
+      layer.call = block.calls;
+    }
+  }
   layers.push_back(std::move(layer));
-  return static_cast<int32_t>(layers.size()) - 1;
+  return index;
 }
 
 ValueId Tracer::add_parameter(ParameterSpec spec) {
@@ -137,10 +157,11 @@ Vars Tracer::share(const std::string& name, const ModelFunction& block, const Va
   const bool first = found == shared_.end();
   if (recording_ >= 0 || replaying_ >= 0)
     throw Error(ErrorCode::state, "Shared '" + name + "'", "a Shared block cannot be called inside another one");
-  if (first) shared_.push_back({full, {}});
+  if (first) shared_.push_back({full, {}, {}, -1});
   const auto index = static_cast<int32_t>(first ? shared_.size() - 1 : static_cast<size_t>(found - shared_.begin()));
   (first ? recording_ : replaying_) = index;
-  cursor_ = 0;
+  cursor_ = layer_cursor_ = 0;
+  ++shared_[static_cast<size_t>(index)].calls;
   struct Restore {
     Tracer& tracer;
     ~Restore() {
@@ -158,8 +179,10 @@ void Tracer::number(const std::vector<int32_t>& order) {
   std::map<std::string, const LayerRecord*> taken;
   std::vector<bool> done(layers.size(), false);
   for (const int32_t node : order) {
-    const int32_t index = node_layer[static_cast<size_t>(node)];
+    int32_t index = node_layer[static_cast<size_t>(node)];
     if (index < 0) continue;
+    const int32_t call = layers[static_cast<size_t>(index)].call;
+    if (const int32_t first = layers[static_cast<size_t>(index)].repeats; first >= 0) index = first;
     LayerRecord& layer = layers[static_cast<size_t>(index)];
     if (!done[static_cast<size_t>(index)]) {
       done[static_cast<size_t>(index)] = true;
@@ -170,7 +193,8 @@ void Tracer::number(const std::vector<int32_t>& order) {
         leaf = layer.kind + std::to_string(++ordinals[{layer.scope, layer.kind}]);
       layer.name = join(layer.scope, leaf);
     }
-    graph.nodes[static_cast<size_t>(node)].name = layer.name;
+    Node& named = graph.nodes[static_cast<size_t>(node)];
+    named.name = named.op->random && call > 0 ? cat(layer.name, "#", call + 1) : layer.name;
   }
   for (ParameterSpec& spec : specs) {
     if (spec.layer < 0) continue;
@@ -233,8 +257,8 @@ void Tracer::rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& ro
     }
     if (node.op->random) {
       const bool own = node_layer[static_cast<size_t>(index)] >= 0;
-      const auto stream = own ? mix(key_seed(), hash_name(model + "/" + node.name))
-                              : static_cast<uint64_t>(node.attributes.integer("stream"));
+      const auto stream =
+          own ? stream_of(key_seed(), model, node.name) : static_cast<uint64_t>(node.attributes.integer("stream"));
       uint64_t fresh = stream;  // a second call of the same model draws other numbers
       for (uint64_t call = 1; !streams.insert(fresh).second; ++call) fresh = mix(call, stream);
       node.attributes.set("stream", static_cast<int64_t>(fresh));

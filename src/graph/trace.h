@@ -21,9 +21,14 @@ struct LayerRecord {
   std::string kind;           ///< "conv"
   std::string explicit_name;  ///< the user's .name
   Where where;
-  bool counts = true;  ///< takes an ordinal in a scope that names children by index
-  std::string name;    ///< provisional while tracing, final after finish()
+  bool counts = true;    ///< takes an ordinal in a scope that names children by index
+  int32_t repeats = -1;  ///< the layer of a Shared block's first call whose name this one has
+  int32_t call = 0;      ///< of the Shared block, the first is 0: random operations of later calls are named apart
+  std::string name;      ///< provisional while tracing, final after finish()
 };
+
+/// The key of the random numbers of a layer.
+uint64_t stream_of(uint64_t seed, const std::string& model, const std::string& name);
 
 /// The state of one trace. One is current on a thread while a function runs.
 class Tracer : public std::enable_shared_from_this<Tracer> {
@@ -67,6 +72,8 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   struct SharedBlock {
     std::string name;
     std::vector<int32_t> parameters;  // indices into graph.parameters in the order of the first call
+    std::vector<int32_t> layers;      // of the first call, in its order
+    int32_t calls = 0;
   };
   std::vector<OpenScope> scopes_;
   std::vector<ValueId> parameter_values_;
@@ -75,9 +82,10 @@ class Tracer : public std::enable_shared_from_this<Tracer> {
   uint64_t key_seed() const;
   void rebuild(const std::vector<int32_t>& order, std::vector<ValueId>& roots);
   std::vector<SharedBlock> shared_;
-  int32_t replaying_ = -1;  // shared block whose parameters are being reused
-  int32_t recording_ = -1;  // shared block that is called for the first time
-  size_t cursor_ = 0;
+  int32_t replaying_ = -1;   // shared block whose parameters are being reused
+  int32_t recording_ = -1;   // shared block that is called for the first time
+  size_t cursor_ = 0;        // next parameter of the block that is replayed
+  size_t layer_cursor_ = 0;  // next layer
 };
 
 /// Makes a tracer current for a scope of code.

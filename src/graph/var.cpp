@@ -63,26 +63,48 @@ Scope::~Scope() {
   if (const auto tracer = tracer_.lock()) tracer->pop_scope();
 }
 
-Var parameter(std::string_view name, Shape shape, ParameterOptions options, Where where) {
-  const auto tracer = graph::Tracer::current();
-  if (name.empty()) throw Error(ErrorCode::option, "parameter.name", "is empty; give it a name", where);
+namespace {
+
+/// A parameter or buffer that the user makes in the current scope.
+graph::ParameterSpec own_parameter(const graph::Tracer& tracer, const char* what, std::string_view name, Shape shape,
+                                   Where where) {
+  if (name.empty()) throw Error(ErrorCode::option, cat(what, ".name"), "is empty; give it a name", where);
   for (const int64_t size : shape)
     if (size < 1)
-      throw Error(ErrorCode::shape, "parameter '" + std::string(name) + "'",
-                  "shape " + shape.text() + " has no elements", where);
+      throw Error(ErrorCode::shape, cat(what, " '", name, "'"), cat("shape ", shape, " has no elements"), where);
+  graph::ParameterSpec spec;
+  const std::string scope = tracer.scope();
+  spec.name = scope.empty() ? std::string(name) : cat(scope, ".", name);
+  spec.shape = spec.torch_shape = shape;
+  spec.where = where;
+  spec.leaf = std::string(name);
+  return spec;
+}
+
+}  // namespace
+
+Var parameter(std::string_view name, Shape shape, ParameterOptions options, Where where) {
+  const auto tracer = graph::Tracer::current();
+  graph::ParameterSpec spec = own_parameter(*tracer, "parameter", name, shape, where);
   const double value = options.init.value;
   const bool draws = options.init.kind != Init::Kind::constant;
   if (!std::isfinite(static_cast<float>(value)) || (draws && value < 0))
     throw Error(ErrorCode::option, cat("parameter '", name, "'.init.value = ", value),
                 draws ? "must be a finite number of at least 0" : "must be a finite number as an f32", where);
-  graph::ParameterSpec spec;
-  const std::string scope = tracer->scope();
-  spec.name = scope.empty() ? std::string(name) : scope + "." + std::string(name);
-  spec.shape = spec.torch_shape = shape;
   spec.init = options.init;
   spec.decay = options.decay && shape.rank() >= 2;
-  spec.where = where;
-  spec.leaf = std::string(name);
+  return Access::make(tracer, tracer->add_parameter(std::move(spec)));
+}
+
+Var buffer(std::string_view name, const Tensor& values, Where where) {
+  const auto tracer = graph::Tracer::current();
+  graph::ParameterSpec spec = own_parameter(*tracer, "buffer", name, values.shape(), where);
+  if (values.dtype() != DType::f32)
+    throw Error(ErrorCode::data, cat("buffer '", name, "'"), cat("must be f32, got ", brisk::name(values.dtype())),
+                where);
+  spec.values.assign(values.data<float>(), values.data<float>() + values.count());
+  spec.decay = false;
+  spec.buffer = true;
   return Access::make(tracer, tracer->add_parameter(std::move(spec)));
 }
 

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <string>
-
-#include "brisk/error.h"
 
 namespace brisk::models {
 
@@ -17,12 +13,6 @@ inline int64_t divisible(double channels) {
   const int64_t nearest = static_cast<int64_t>(channels + kDivisor / 2) / kDivisor * kDivisor;
   const int64_t rounded = std::max(kDivisor, nearest);
   return static_cast<double>(rounded) < 0.9 * channels ? rounded + kDivisor : rounded;
-}
-
-/// Throws Error [option] for a width multiplier that is not positive.
-inline void check_width(const char* field, double width) {
-  if (!std::isfinite(width) || width <= 0)
-    throw Error(ErrorCode::option, field, std::to_string(width) + ": must be a positive number; 1 is the full width");
 }
 
 }  // namespace brisk::models

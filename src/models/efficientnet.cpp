@@ -12,6 +12,7 @@
 #include "brisk/ops/random.h"
 #include "brisk/ops/reduce.h"
 #include "models/divisible.h"
+#include "models/sizes.h"
 
 namespace brisk::models {
 namespace {
@@ -68,7 +69,10 @@ Var block(Var x, const Stage& stage, int64_t channels, int64_t stride, double dr
 ModelFunction efficientnet(Scaling scaling, EfficientnetOptions options) {
   check_width("EfficientnetOptions.width", options.width);
   scaling.width *= options.width;
-  if (options.dropout >= 0) scaling.dropout = options.dropout;
+  check_sizes("EfficientnetOptions", {{"classes", options.classes}});
+  if (options.dropout) check_share("EfficientnetOptions.dropout", *options.dropout);
+  check_share("EfficientnetOptions.stochastic_depth", options.stochastic_depth);
+  scaling.dropout = options.dropout.value_or(scaling.dropout);
   return [scaling, options](Var x) {
     const auto wide = [&](int64_t channels) { return divisible(static_cast<double>(channels) * scaling.width); };
     int64_t all = 0, block_number = 0, stage_number = 0;

@@ -9,6 +9,7 @@
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"
 #include "brisk/ops/shape.h"
+#include "models/sizes.h"
 
 namespace brisk::models {
 namespace {
@@ -30,6 +31,7 @@ Var convolutions(Var x, int64_t channels) {
 }  // namespace
 
 ModelFunction unet(UnetOptions options) {
+  check_sizes("UnetOptions", {{"channels", options.channels}, {"classes", options.classes}});
   if (options.depth < 1 || options.depth > 16) {
     throw Error(ErrorCode::option, "UnetOptions.depth = " + std::to_string(options.depth), "must be between 1 and 16");
   }
@@ -56,6 +58,7 @@ ModelFunction unet(UnetOptions options) {
 }
 
 Var autoencoder_features(Var x, AutoencoderOptions options) {
+  check_sizes("AutoencoderOptions", {{"channels", options.channels}, {"features", options.features}});
   check_size("models::autoencoder", x, 4);
   Scope scope("encoder");
   for (const int64_t channels : {options.channels, 2 * options.channels}) {

@@ -10,6 +10,7 @@
 #include "brisk/ops/pool.h"
 #include "brisk/ops/random.h"
 #include "models/divisible.h"
+#include "models/sizes.h"
 
 namespace brisk::models {
 namespace {
@@ -52,6 +53,8 @@ constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 6
 ModelFunction mobilenet_v2(MobilenetOptions options) {
   constexpr double kStem = 32, kLast = 1280;
   check_width("MobilenetOptions.width", options.width);
+  check_sizes("MobilenetOptions", {{"classes", options.classes}});
+  check_share("MobilenetOptions.dropout", options.dropout);
   return [options](Var x) {
     int64_t child = 0;
     const auto next = [&] { return "features." + std::to_string(child++); };

@@ -9,6 +9,7 @@
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"
 #include "brisk/ops/shape.h"
+#include "models/sizes.h"
 
 namespace brisk::models {
 namespace {
@@ -63,10 +64,16 @@ Var features(Var x, Block block, const Blocks& blocks, int64_t channels) {
 }
 
 ModelFunction resnet(Block block, const Blocks& blocks, ResnetOptions options) {
+  check_sizes("ResnetOptions", {{"channels", options.channels}, {"classes", options.classes}});
   return [=](Var x) { return linear(features(x, block, blocks, options.channels), options.classes, {.name = "fc"}); };
 }
 
+void check(const Resnet32x32Options& options) {
+  check_sizes("Resnet32x32Options", {{"channels", options.channels}, {"classes", options.classes}});
+}
+
 ModelFunction resnet32x32(const Blocks& blocks, Resnet32x32Options options) {
+  check(options);
   return [=](Var x) {
     x = relu(conv_bn(x, options.channels, 3, 1));
     return linear(stages(x, basic_block, blocks, options.channels), options.classes, {.name = "fc"});
@@ -76,6 +83,8 @@ ModelFunction resnet32x32(const Blocks& blocks, Resnet32x32Options options) {
 }  // namespace
 
 ModelFunction resnet_cifar(ResnetCifarOptions options) {
+  check_sizes("ResnetCifarOptions",
+              {{"blocks", options.blocks}, {"channels", options.channels}, {"classes", options.classes}});
   return [options](Var x) {
     x = relu(conv_bn(x, options.channels, 3, 1));
     for (int64_t i = 0; i < 3; ++i) {
@@ -87,6 +96,7 @@ ModelFunction resnet_cifar(ResnetCifarOptions options) {
 
 ModelFunction resnet9(Resnet32x32Options options) {
   constexpr double kLogitScale = 0.125;
+  check(options);
   return [options](Var x) {
     const auto unit = [](Var in, int64_t channels) { return relu(conv_bn(in, channels, 3, 1)); };
     {

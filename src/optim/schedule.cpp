@@ -223,7 +223,7 @@ bool Schedule::resolved() const { return set() && body_->resolved(); }
 std::string Schedule::text() const { return set() ? body_->text() : "not set"; }
 
 Schedule constant(double value) {
-  check_number("constant", value);
+  check_number("constant.value", value);
   return {value};
 }
 

@@ -110,7 +110,7 @@ class Differentiator {
     const auto among = [](const std::vector<ValueId>& list, ValueId id) {
       return std::find(list.begin(), list.end(), id) != list.end();
     };
-    const graph::Reads reads = node.op->backward_reads;
+    const graph::Reads reads = graph::backward_reads(node);
     for (size_t i = first; i < graph_.nodes.size(); ++i)
       for (const ValueId id : graph_.nodes[i].inputs) {
         const graph::Value& value = graph_.value(id);
@@ -211,7 +211,7 @@ std::vector<bool> readable(const Graph& graph) {
   };
   for (const Node& node : graph.nodes) {
     if (node.stage != Stage::forward) continue;
-    const graph::Reads reads = node.op->backward_reads;
+    const graph::Reads reads = graph::backward_reads(node);
     if (reads == graph::Reads::inputs || reads == graph::Reads::both) keep(node.inputs);
     if (reads == graph::Reads::outputs || reads == graph::Reads::both) keep(node.outputs);
   }

@@ -231,10 +231,13 @@ std::string file_in(const std::string& folder, const char* name) {
 
 std::string loss_picture(const std::string& run_folder, PictureOptions options) {
   constexpr int kMost = 10000;
-  if (options.columns < 20 || options.rows < 6 || options.columns > kMost || options.rows > kMost) {
-    throw Error(ErrorCode::option, cat("PictureOptions: ", options.columns, " columns, ", options.rows, " rows"),
-                cat("must be at least 20 and 6, at most ", kMost));
-  }
+  const auto check = [&](const char* field, int value, int least) {
+    if (value < least || value > kMost)
+      throw Error(ErrorCode::option, cat("PictureOptions.", field, " = ", value),
+                  cat("must be ", least, " to ", kMost));
+  };
+  check("columns", options.columns, 20);
+  check("rows", options.rows, 6);
   return train::draw_text(train::read_curves(file_in(run_folder, "events.jsonl")), options.columns, options.rows);
 }
 

@@ -33,7 +33,7 @@ class Trainer::Impl {
   }
   void on_update(UpdateCallback callback, UpdateCallbackOptions options) {
     if (!callback) throw Error(ErrorCode::option, "Trainer::on_update", "the function is empty");
-    if (!(options.every.count() > 0 && std::isfinite(options.every.count())))
+    if (!options.every.set() || !(options.every.count() > 0 && std::isfinite(options.every.count())))
       throw Error(ErrorCode::option, cat("UpdateCallbackOptions.every = ", options.every),
                   "must be a finite length of more than 0, for example 100_updates");
     callbacks_.update.emplace_back(std::move(callback), options);
@@ -92,7 +92,7 @@ class Trainer::Impl {
   }
 
   std::string summary() const {
-    return train::summary_text(*model_.state(), optimizer_, options_, step_ ? &*step_ : nullptr);
+    return train::summary_text(*owner_of(model_.state()), optimizer_, options_, step_ ? &*step_ : nullptr);
   }
   Clock clock() const { return state_.clock; }
   FitStatistics statistics() const { return state_.statistics; }

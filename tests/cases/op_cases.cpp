@@ -11,6 +11,7 @@ namespace brisk::test {
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> rows = [] {
     std::vector<OpCase> all = elementwise_cases();
+    append(all, custom_cases());
     append(all, indexing_cases());
     append(all, layer_cases());
     append(all, layer_norm_cases());

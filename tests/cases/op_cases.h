@@ -61,6 +61,7 @@ NodeCase make_case(const OpCase& row, int64_t samples);
 std::vector<int64_t> batches_of(const OpCase& row);
 
 /// Families of rows, one a file or a part of one.
+std::vector<OpCase> custom_cases();
 std::vector<OpCase> elementwise_cases();
 std::vector<OpCase> indexing_cases();
 std::vector<OpCase> layer_cases();

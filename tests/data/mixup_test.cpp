@@ -131,7 +131,8 @@ TEST(Mixup, RefusesWhatItCannotMix) {
   const auto refused = [&](const MixupOptions& options) {
     return error_text([&] { const Mixup mixup(numbers, options); });
   };
-  EXPECT_EQ(refused({}), "Error [option] MixupOptions.classes = 0: must be the number of classes, at least 1");
+  EXPECT_EQ(refused({}),
+            "Error [option] MixupOptions.classes = 0: must be the number of classes, at least 1 and below 2^31");
   EXPECT_EQ(refused({.alpha = 0, .classes = 5}),
             "Error [option] MixupOptions.alpha = 0: must be finite and more than 0");
   EXPECT_EQ(refused({.classes = 5, .input = "tag"}), "Error [data] \"tag\": is i64; f32 and u8 are mixed");

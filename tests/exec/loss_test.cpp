@@ -173,7 +173,7 @@ TEST(Loss, OptionsOutOfRangeAreRefused) {
   for (const double value : {-0.1, 1.1, std::nan("")})
     EXPECT_NE(in_step([&](Var x, Var) { return bce_with_logits(x, value); }).find("target = "), std::string::npos);
   EXPECT_NE(in_step([](Var x, Var t) {
-              return cross_entropy(x, t, {.class_weights = {1, 1, 1}});
+              return cross_entropy(x, t, {.class_weights = {1, 1}});
             }).find("cross_entropy.class_weights (loss_test.cpp"),
             std::string::npos);
   EXPECT_NE(in_step([](Var x, Var t) {

@@ -369,6 +369,22 @@ def more_losses(draw):
             shares(5, 4),
             label_smoothing=smoothing,
         )
+    weights = draw(4, low=0.25, high=2.0)
+    weighted = {"x": draw(5, 4), "target": shares(5, 4), "class_weights": weights}
+
+    def entropy(x, target, class_weights):
+        return F.cross_entropy(x, target, class_weights, label_smoothing=0.1)
+
+    yield case(
+        "cross_entropy_probabilities_weights",
+        "cross_entropy",
+        entropy,
+        weighted,
+        draw,
+        {"label_smoothing": 0.1},
+        ("target", "class_weights"),
+        one,
+    )
 
 
 def within_samples(draw):

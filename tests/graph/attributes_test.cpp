@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/examples.h"
+#include "support/own_ops.h"
 
 namespace brisk::graph {
 namespace {
@@ -39,6 +40,7 @@ TEST(Attributes, KindsFollowTheTable) {
   EXPECT_EQ(Attribute(std::string()).index(), static_cast<size_t>(Kind::text));
   EXPECT_EQ(Attribute(std::vector<int64_t>()).index(), static_cast<size_t>(Kind::integers));
   EXPECT_EQ(Attribute(std::vector<double>()).index(), static_cast<size_t>(Kind::reals));
+  EXPECT_EQ(Attribute(Object()).index(), static_cast<size_t>(Kind::object));
 }
 
 TEST(Attributes, SortedByNameWhateverTheOrder) {
@@ -58,6 +60,15 @@ TEST(Attributes, TextIsExact) {
             "weights = [1, 0.25]}");
   EXPECT_EQ((Attributes{{"x", 0.1 + 0.2}}).print(), "{x = 0.30000000000000004}");
   EXPECT_EQ(Attributes().print(), "");
+}
+
+TEST(Attributes, ObjectsAreEqualWhenTheyAreTheSame) {
+  const Attributes a = {{"op", Object(std::make_shared<brisk::test::LearntSwish>())}};
+  const Attributes same = a, other = {{"op", Object(std::make_shared<brisk::test::LearntSwish>())}};
+  EXPECT_EQ(a, same);
+  EXPECT_FALSE(a == other);
+  EXPECT_EQ(a.print(), "{op = learnt_swish}");
+  EXPECT_EQ(a.object("op").name(), "learnt_swish");
 }
 
 TEST(Attributes, MissingAndOtherKindAreNamed) {

@@ -1,6 +1,8 @@
 // Small nodes of every operation.
 #include "graph/examples.h"
 
+#include "support/own_ops.h"
+
 namespace brisk::graph::test {
 namespace {
 
@@ -243,6 +245,20 @@ std::vector<Example> layer_examples() {
   };
 }
 
+std::vector<Example> custom_examples() {
+  const Attributes swish = {{"op", Object(std::make_shared<brisk::test::LearntSwish>())}};
+  const Attributes types = with(swish, "inputs", I{0, 1, 3, 3, 2, 2, 0, 0, 1, 3});
+  return {
+      {"custom_op", swish, {b({3, 2, 2}), p({3})}, {"[N, 3, 2, 2]"}},
+      {"custom_op", swish, {b({3, 2, 2}, 2), p({3})}, {"[2N, 3, 2, 2]"}},
+      {"custom_op_gradient",
+       with(types, "wanted", I{1, 1}),
+       {b({3, 2, 2}), b({3, 2, 2}), p({3})},
+       {"[N, 3, 2, 2]", "[3]"}},
+      {"custom_op_gradient", with(types, "wanted", I{0, 1}), {b({3, 2, 2}), b({3, 2, 2}), p({3})}, {"[3]"}},
+  };
+}
+
 std::vector<Example> loss_examples() {
   const Attributes options = {{"class_weights", D{}}, {"ignore_index", int64_t{-100}}, {"label_smoothing", 0.1}};
   const Attributes weighted = with(options, "class_weights", D{1, 2, 0.5, 3});
@@ -314,6 +330,7 @@ const std::vector<Example>& examples() {
     append(made, random_examples());
     append(made, layer_norm_examples());
     append(made, layer_examples());
+    append(made, custom_examples());
     append(made, loss_examples());
     append(made, plan_examples());
     return made;

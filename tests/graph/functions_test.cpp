@@ -16,6 +16,8 @@
 #include "brisk/ops/shape.h"
 #include "brisk/ops/softmax.h"
 #include "graph/examples.h"
+#include "graph/model_state.h"
+#include "graph/op_table.h"
 #include "graph/trace.h"
 
 namespace brisk {
@@ -360,7 +362,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
   permute(x, {0, 1, 2, 3});
   EXPECT_EQ(graph().nodes.size(), nodes) << "nothing to do";
   const Where at = {"net.cpp", 6};
-  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.axis = 0 (net.cpp:6)"), std::string::npos);
+  EXPECT_NE(error_of([&] { transpose(x, 0, 1, at); }).find("transpose.a = 0 (net.cpp:6)"), std::string::npos);
   EXPECT_EQ(
       error_of([&] {
         permute(x, {1, 0, 2, 3}, at);
@@ -369,7 +371,7 @@ TEST_F(Functions, DimensionsChangePlaces) {
       "keep their place");
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2}); }).find("must name all 4 dimensions"), std::string::npos);
   EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 2}); }).find("names a dimension twice"), std::string::npos);
-  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axis = 4"), std::string::npos);
+  EXPECT_NE(error_of([&] { permute(x, {0, 1, 2, 4}); }).find("permute.axes = 4"), std::string::npos);
   EXPECT_NE(error_of([&] { to_channels_first(flatten(x), at); }).find("[N, height, width, channels], got [N, 24]"),
             std::string::npos);
 }
@@ -511,6 +513,84 @@ TEST_F(Functions, ProductsAndNoise) {
   EXPECT_EQ(bias_add(a, parameter("b", {2})).text(), "[N, 2, 3]");
   EXPECT_EQ(dropout(a, 0.5, {.name = "noise"}).text(), "[N, 2, 3]");
   EXPECT_EQ(last().name, "noise");
+}
+
+std::vector<std::string> names_of(const Model& model) {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : model.parameters()) names.push_back(parameter.name);
+  return names;
+}
+
+TEST(Names, TheSameNameTwiceNamesBothLines) {
+  EXPECT_EQ(error_of([] {
+              Model(
+                  [](Var x) {
+                    x = linear(x, 4, {.bias = false, .name = "head"}, Where{"net.cpp", 3});
+                    return linear(x, 4, {.bias = false, .name = "head"}, Where{"net.cpp", 9});
+                  },
+                  {4});
+            }),
+            "Error [state] head.weight (net.cpp:9): two parameters have this name (net.cpp:3 and net.cpp:9); give one "
+            "another .name, put it into a Scope, or share it with Shared");
+  const auto twice = [](const char* what, auto make) {
+    const std::string text = error_of([&] { Model([&](Var x) { return make(make(x, 3), 9); }, {4}); });
+    EXPECT_NE(text.find("(net.cpp:3 and net.cpp:9)"), std::string::npos) << what << ": " << text;
+  };
+  twice("parameter", [](Var x, int line) { return x * parameter("w", {4}, {}, Where{"net.cpp", line}); });
+  twice("buffer", [](Var x, int line) { return x * buffer("w", Tensor(Shape{4}), Where{"net.cpp", line}); });
+  twice("scope", [](Var x, int line) {
+    const Scope scope("a");
+    return linear(x, 4, {.name = "head"}, Where{"net.cpp", line});
+  });
+  // A name that numbering gives counts as much.
+  EXPECT_NE(error_of([] {
+              Model([](Var x) { return linear(linear(x, 4), 4, {.name = "fc1"}); }, {4});
+            }).find("two parameters have this name"),
+            std::string::npos);
+}
+
+TEST(Names, ScopesMakeThemDifferent) {
+  const Model model(
+      [](Var x) {
+        for (const char* name : {"a", "b"}) {
+          const Scope scope(name);
+          x = linear(x, 4, {.bias = false, .name = "head"});
+        }
+        return x;
+      },
+      {4});
+  EXPECT_EQ(names_of(model), (std::vector<std::string>{"a.head.weight", "b.head.weight"}));
+}
+
+TEST(Names, ASharedBlockIsNamedOnceWhicheverCallComesFirst) {
+  for (const bool swapped : {false, true}) {
+    const Model model(
+        [swapped](const Vars& in) {
+          const Shared encoder("encoder", [](Var x) { return dropout(relu(linear(linear(x, 4), 4)), 0.5); });
+          const Var a = encoder(in["a"]), b = encoder(in["b"]);
+          return Vars{{"y", swapped ? linear(b - a, 2) : linear(a - b, 2)}};
+        },
+        Inputs{{"a", {4}}, {"b", {4}}});
+    EXPECT_EQ(names_of(model), (std::vector<std::string>{"encoder.fc1.weight", "encoder.fc1.bias", "encoder.fc2.weight",
+                                                         "encoder.fc2.bias", "fc1.weight", "fc1.bias"}))
+        << swapped;
+    std::vector<int64_t> streams;
+    for (const graph::Node& node : model.state()->graph.nodes)
+      if (node.op->name == "dropout") streams.push_back(node.attributes.integer("stream"));
+    ASSERT_EQ(streams.size(), 2u);
+    EXPECT_NE(streams[0], streams[1]) << "each call draws its own mask";
+  }
+}
+
+TEST(Names, SharedBlocksOfTwoNamesShareNothing) {
+  const Model model(
+      [](Var x) {
+        const ModelFunction block = [](Var v) { return linear(v, 4, {.bias = false}); };
+        const Shared left("left", block), right("right", block);
+        return left(left(x)) + right(x);
+      },
+      {4});
+  EXPECT_EQ(names_of(model), (std::vector<std::string>{"left.fc1.weight", "right.fc1.weight"}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "exec/step_impl.h"
 #include "memory/traps.h"
 #include "support/networks.h"
+#include "support/own_ops.h"
 
 namespace brisk {
 namespace {
@@ -15,6 +16,11 @@ Var concatenations(Var x) {
   return linear(global_avg_pool2d(x), 10);
 }
 
+Var own_operation(Var x) {
+  x = test::learnt_swish(conv2d(x, {.channels = 8, .kernel = 3}));
+  return linear(global_avg_pool2d(x), 10);
+}
+
 struct Network {
   const char* name;
   Var (*function)(Var);
@@ -23,7 +29,8 @@ struct Network {
 const Network kNetworks[] = {{"lenet", test::lenet, {1, 28, 28}},
                              {"residual", test::residual_net, {3, 8, 8}},
                              {"mlp", mlp, {17}},
-                             {"concatenations", concatenations, {3, 16, 16}}};
+                             {"concatenations", concatenations, {3, 16, 16}},
+                             {"own_operation", own_operation, {3, 16, 16}}};
 
 class PlanMemory : public testing::TestWithParam<Network> {};
 

@@ -14,8 +14,9 @@ using graph::Node;
 using graph::ValueId;
 
 const Rule* find_rule(std::string_view op) {
-  for (const auto* rules : {&elementwise_rules(), &indexing_rules(), &layer_norm_rules(), &layer_rules(), &loss_rules(),
-                            &norm_rules(), &plan_rules(), &pool_rules(), &random_rules(), &shape_rules()}) {
+  for (const auto* rules :
+       {&custom_rules(), &elementwise_rules(), &indexing_rules(), &layer_norm_rules(), &layer_rules(), &loss_rules(),
+        &norm_rules(), &plan_rules(), &pool_rules(), &random_rules(), &shape_rules()}) {
     for (const Rule& rule : *rules) {
       if (rule.op == op) return &rule;
     }

@@ -51,6 +51,7 @@ struct Around {
 };
 Around around(const Shape& shape, int64_t axis);
 
+const std::vector<Rule>& custom_rules();
 const std::vector<Rule>& elementwise_rules();
 const std::vector<Rule>& indexing_rules();
 const std::vector<Rule>& layer_norm_rules();

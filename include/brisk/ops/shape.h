@@ -55,7 +55,7 @@ struct PadOptions {
 BRISK_EXPORT Var pad(Var x, PadOptions options, Where where = Where::here());
 
 /// Fixed numbers, the same for all samples: a value without N that broadcasts as a parameter does, but is none. values:
-/// as many as `shape` has elements, row-major, kept as f32.
+/// as many as `shape` has elements, row-major, kept as f32, no NaN.
 BRISK_EXPORT Var constant(std::vector<double> values, Shape shape, Where where = Where::here());
 
 }  // namespace brisk

@@ -16,32 +16,34 @@ Implementation native(std::string_view op, void (*lower)(const Call&, Lowering&)
   return {op, "native", nullptr, lower};
 }
 
-/// For plans of one sample, whose activations lie row-major: all of a plan's nodes, or none.
-std::vector<Implementation> for_one_sample() {
+/// For plans of a few samples, whose activations lie row-major: all of a plan's nodes, or none.
+std::vector<Implementation> sample_by_sample() {
   std::vector<Implementation> list;
   const auto add = [&](std::string_view op, void (*lower)(const Call&, Lowering&)) {
     list.push_back({op, kSingle, not_single, lower});
   };
-  add("conv2d", lower_single_conv2d);
-  add("linear", lower_single_linear);
-  add("bias_add", lower_single_bias_add);
-  add("batch_norm_inference", lower_single_batch_norm_inference);
-  add("max_pool2d", lower_single_max_pool2d);
-  add("avg_pool2d", lower_single_avg_pool2d);
-  add("load", lower_single_load);
-  add("store", lower_single_store);
-  add("reduce_sum", lower_single_reduce);
-  add("reduce_mean", lower_single_reduce);
-  add("expand", lower_single_expand);
-  add("reshape", lower_single_reshape);
-  add("concat", lower_single_concat);
-  add("slice", lower_single_slice);
-  add("softmax", lower_single_softmax);
-  add("log_softmax", lower_single_softmax);
-  add("stop_gradient", lower_single_reshape);
-  add("cast", lower_single_cast);
+  add("conv2d", lower_each_sample<lower_single_conv2d>);
+  add("custom_op", lower_custom_op);   // sees all samples at once, row-major as they lie
+  add("linear", lower_single_linear);  // weights are read once for all samples
+  add("bias_add", lower_each_sample<lower_single_bias_add>);
+  add("batch_norm_inference", lower_each_sample<lower_single_batch_norm_inference>);
+  add("max_pool2d", lower_each_sample<lower_single_max_pool2d>);
+  add("avg_pool2d", lower_each_sample<lower_single_avg_pool2d>);
+  add("load", lower_each_sample<lower_single_load>);
+  add("store", lower_each_sample<lower_single_store>);
+  add("reduce_sum", lower_each_sample<lower_single_reduce>);
+  add("reduce_mean", lower_each_sample<lower_single_reduce>);
+  add("expand", lower_each_sample<lower_single_expand>);
+  add("reshape", lower_each_sample<lower_single_reshape>);
+  add("concat", lower_each_sample<lower_single_concat>);
+  add("slice", lower_each_sample<lower_single_slice>);
+  add("softmax", lower_each_sample<lower_single_softmax>);
+  add("log_softmax", lower_each_sample<lower_single_softmax>);
+  add("stop_gradient", lower_each_sample<lower_single_reshape>);
+  add("cast", lower_each_sample<lower_single_cast>);
   for (const std::string_view op : tile_operations()) {
-    if (!graph::op(op).random) add(op, lower_single_elementwise);  // random numbers are drawn by sample
+    if (!graph::op(op).random)
+      add(op, lower_each_sample<lower_single_elementwise>);  // random numbers are drawn by sample
   }
   return list;
 }
@@ -51,6 +53,8 @@ std::vector<Implementation> all() {
       native("conv2d", lower_conv2d),
       native("conv2d_input_gradient", lower_conv2d_input_gradient),
       native("conv2d_weight_gradient", lower_conv2d_weight_gradient),
+      native("custom_op", lower_custom_op),
+      native("custom_op_gradient", lower_custom_op_gradient),
       native("linear", lower_linear),
       native("linear_input_gradient", lower_linear_input_gradient),
       native("linear_weight_gradient", lower_linear_weight_gradient),
@@ -115,7 +119,7 @@ std::vector<Implementation> all() {
       native("adam_walk", lower_adam_walk),
   };
   for (const std::string_view op : tile_operations()) list.push_back(native(op, lower_elementwise));
-  const std::vector<Implementation> single = for_one_sample();
+  const std::vector<Implementation> single = sample_by_sample();
   list.insert(list.end(), single.begin(), single.end());
   const std::span<const Implementation> library = onednn_implementations();
   list.insert(onednn_comes_first() ? list.begin() : list.end(), library.begin(), library.end());

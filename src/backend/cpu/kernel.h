@@ -4,16 +4,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 
 namespace brisk::backend::cpu {
 
 /// The first error that a kernel met; gates the update. Written by the winner of `kind`'s compare-exchange.
 struct Status {
-  enum Kind : int32_t { none = 0, label = 1, nonfinite_gradient = 2 };
+  enum Kind : int32_t { none = 0, label = 1, nonfinite_gradient = 2, user_op = 3 };
   std::atomic<int32_t> kind{none};
-  int32_t node = -1;    ///< index of the node in the plan
-  int64_t sample = -1;  ///< row (label), or index into Graph::parameters (nonfinite_gradient)
-  int64_t value = 0;    ///< the label
+  int32_t node = -1;             ///< index of the node in the plan
+  int64_t sample = -1;           ///< row (label), or index into Graph::parameters (nonfinite_gradient)
+  int64_t value = 0;             ///< the label
+  std::exception_ptr exception;  ///< what the user's operation threw
   bool set() const { return kind.load(std::memory_order_relaxed) != none; }
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/cpu/kernel.h"
+#include "core/team.h"
 #include "graph/graph.h"
 
 namespace brisk::backend::cpu {
@@ -37,6 +38,7 @@ struct Phase {
   PhaseFunction function = nullptr;
   int64_t units = 1;
   std::shared_ptr<const void> parameters;
+  Team* team = nullptr;  ///< part of the parameters: workers without a unit help with its loops until it is closed
 };
 
 /// What a node becomes.
@@ -45,7 +47,7 @@ class Lowering {
   /// Appends a phase; `parameters` is copied (a plain struct, or a struct holding std::vector: kept alive by the plan).
   template <class P>
   void phase(PhaseFunction function, int64_t units, P parameters) {
-    phases.push_back({function, units, std::make_shared<const P>(std::move(parameters))});
+    phases.push_back({function, units, std::make_shared<const P>(std::move(parameters)), nullptr});
   }
   /// Shared workspace: returns the byte offset of a new 64-byte aligned region.
   int64_t workspace(int64_t bytes) {
@@ -69,8 +71,10 @@ struct Implementation {
   void (*lower)(const Call&, Lowering&) = nullptr;
 };
 
-/// Name of the implementations that stand in for all others where activations lie plain (Target::plain).
+/// Name of the implementations that stand in for all others where activations lie plain (Target::plain): one sample
+/// after the other, at most so many.
 constexpr std::string_view kSingle = "single";
+constexpr int64_t most_singles(Isa isa) { return lanes(isa) / 4; }
 
 /// The ordered candidates, best first (implementations.cpp).
 std::span<const Implementation> implementations();

@@ -3,6 +3,7 @@
 // nothing.
 #include <algorithm>
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
@@ -30,6 +31,7 @@ struct Interval {
   size_t first_item = 0;
   size_t items = 0;
   int64_t units = 0;
+  bool has_teams = false;
 };
 
 /// Next unit of one worker's share; others help when theirs is done.
@@ -68,6 +70,7 @@ class CpuProgram : public Program {
   void arrange(std::vector<Lowered>& lowered);
   void work(int worker, size_t first, size_t last);
   void run_units(const Interval& interval, int worker, int64_t first, int64_t last);
+  void help_teams(const Interval& interval);
 
   CpuRuntime& runtime_;
   std::vector<BoundStep> steps_;
@@ -195,12 +198,13 @@ void CpuProgram::arrange(std::vector<Lowered>& lowered) {
       update_begins_ = intervals_.size();
     }
     for (size_t phase = 0; phase < phases; ++phase) {
-      Interval interval{items_.size(), 0, 0};
+      Interval interval{items_.size(), 0, 0, false};
       for (size_t i = first; i < last; ++i) {
         if (phase >= lowered[i].phases.size()) continue;
         items_.push_back({lowered[i].phases[phase], lowered[i].step, interval.units});
         interval.units += items_.back().phase.units;
         ++interval.items;
+        interval.has_teams |= items_.back().phase.team != nullptr;
       }
       intervals_.push_back(interval);
     }
@@ -228,6 +232,8 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
         cursors_[i * threads + worker].next.store(
             intervals_[i].units * static_cast<int64_t>(worker) / static_cast<int64_t>(threads),
             std::memory_order_relaxed);
+    for (const Item& item : items_)
+      if (item.phase.team) item.phase.team->open(runtime_.pool().spin_ns());
     runtime_.pool().run([&](int worker) { work(worker, first, last); });
   }
   Fault fault;
@@ -237,6 +243,10 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
       break;
     case Status::nonfinite_gradient:
       fault.kind = Fault::Kind::nonfinite_gradient;
+      break;
+    case Status::user_op:
+      fault.kind = Fault::Kind::user_op;
+      fault.exception = std::exchange(status_.exception, nullptr);
       break;
     default:
       break;
@@ -267,8 +277,15 @@ void CpuProgram::work(int worker, size_t first, size_t last) {
         run_units(interval, worker, at, std::min(end, at + piece));
       }
     }
+    if (interval.has_teams) help_teams(interval);
     if (i + 1 < last) runtime_.pool().barrier().wait();
   }
+}
+
+/// All units of the interval are taken: what is left are loops of those that are calling users' operations.
+void CpuProgram::help_teams(const Interval& interval) {
+  for (size_t k = interval.first_item; k < interval.first_item + interval.items; ++k)
+    if (items_[k].phase.team) items_[k].phase.team->help();
 }
 
 void CpuProgram::run_units(const Interval& interval, int worker, int64_t first, int64_t last) {

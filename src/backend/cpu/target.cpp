@@ -38,7 +38,7 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
   if (nodes.size() > 1) {
     const std::vector<ValueId> inputs = bound_inputs(graph, nodes), outputs = bound_outputs(graph, nodes);
     if (implementation == kSingle) {
-      lower_single_group(graph, nodes, isa, inputs, outputs, lowering);
+      lower_single_group(graph, nodes, samples, isa, inputs, outputs, lowering);
     } else {
       lower_group(graph, nodes, samples, isa, inputs, outputs, lowering);
     }
@@ -73,9 +73,9 @@ class CpuTarget : public Target {
   std::string name() const override { return cat("cpu ", cpu::name(isa_)); }
   int lanes() const override { return cpu::lanes(isa_); }
 
-  /// One sample would leave all lanes but one idle.
+  /// Few samples would leave most lanes idle.
   bool plain(const Graph& graph, int64_t samples) const override {
-    if (graph.phase != graph::Phase::predict || samples != 1 || onednn_comes_first()) return false;
+    if (graph.phase != graph::Phase::predict || samples > most_singles(isa_) || onednn_comes_first()) return false;
     return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
       return std::any_of(implementations().begin(), implementations().end(), [&](const Implementation& candidate) {
         return candidate.op == node.op->name && candidate.name == kSingle &&

@@ -42,16 +42,15 @@ void check_input(const Var& x, std::string_view op, const std::string& name, Whe
   check(InferContext(tracer->graph, node));
 }
 
-int64_t sample_axis(const Var& x, std::string_view function, int64_t axis, Where where) {
+int64_t sample_axis(const Var& x, std::string_view field, int64_t axis, Where where) {
   const ValueType& type = Access::type(x);
   const int64_t rank = type.rank(), first = type.batched() ? 1 : 0;
   const int64_t from_front = axis < 0 ? axis + rank : axis;
   if (from_front < 0 || from_front >= rank || from_front < first) {
-    const std::string field = cat(function, ".axis = ", axis);
     const bool samples = from_front == 0 && type.batched();
     const std::string range = rank == first ? cat(type, " has no other dimension")
                                             : cat("allowed for ", type, " is ", first, " to ", rank - 1);
-    throw Error(ErrorCode::shape, field,
+    throw Error(ErrorCode::shape, cat(field, " = ", axis),
                 cat(samples ? "is the dimension of the samples, which stay apart; " : "is no dimension; ", range),
                 where);
   }

@@ -29,8 +29,8 @@ void check_input(const Var& x, std::string_view op, const std::string& name, Whe
                  void (*check)(const InferContext&));
 
 /// A dimension as the user counts it (N is 0, negative from the end) as one of a sample's. Throws Error [shape] for N
-/// and for those that x has not.
-int64_t sample_axis(const Var& x, std::string_view function, int64_t axis, Where where);
+/// and for those that x has not; field: what the user calls it, "softmax.axis".
+int64_t sample_axis(const Var& x, std::string_view field, int64_t axis, Where where);
 
 /// [N, ...] -> [N]: the sum or the mean of each sample's elements; op: "reduce_sum" or "reduce_mean".
 inline Var reduce_rows(Layer& layer, const char* op, Var x) {

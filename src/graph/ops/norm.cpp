@@ -2,6 +2,7 @@
 #include "brisk/ops/norm.h"
 
 #include <cmath>
+#include <limits>
 
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/shape.h"
@@ -174,8 +175,10 @@ Var normalize(Var x, NormalizeOptions options, Where where) {
     check_option(values.size() == channels, cat("normalize.", field), cat(values.size(), " numbers"),
                  cat("must be one for each of the ", channels, " channels of ", Access::type(x)), where);
     for (const double value : values) {
-      check_option(std::isfinite(static_cast<float>(value)) && (!positive || value > 0), cat("normalize.", field),
-                   value, positive ? "must be finite and above 0" : "must be a finite number as an f32", where);
+      // With denormals flushed a smaller deviation would be 0.
+      const bool right = !positive || value >= std::numeric_limits<float>::min();
+      check_option(std::isfinite(static_cast<float>(value)) && right, cat("normalize.", field), value,
+                   positive ? "must be finite and above 1.2e-38" : "must be a finite number as an f32", where);
     }
   };
   check_numbers("deviation", options.deviation, true);

@@ -196,9 +196,10 @@ Var resize2d(Var x, Resize2dOptions options, Where where) {
   std::vector<double> step;
   for (size_t i = 0; i < 2; ++i) {
     const auto from = static_cast<double>(in[static_cast<int>(i) + 1]);
-    if (scaled) size[i] = static_cast<int64_t>(std::floor(from * options.scale));
-    check_option(size[i] >= 1 && size[i] <= INT32_MAX, "resize2d.scale", options.scale,
-                 cat("makes ", size[i], " rows or columns of ", from), where);
+    const double wanted = scaled ? std::floor(from * options.scale) : static_cast<double>(size[i]);
+    check_option(wanted >= 1 && wanted <= INT32_MAX, "resize2d.scale", options.scale,
+                 cat("makes ", wanted, " rows or columns of ", from, "; there must be 1 to 2^31 - 1"), where);
+    size[i] = static_cast<int64_t>(wanted);
     const auto to = static_cast<double>(size[i]);
     if (options.align_corners) {
       step.push_back(to > 1 ? (from - 1) / (to - 1) : 0);

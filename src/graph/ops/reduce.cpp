@@ -189,7 +189,7 @@ Var reduce(std::string_view op, Var x, const ReduceOptions& options, Where where
   using namespace graph;
   const ValueType& type = Access::type(x);
   std::vector<int64_t> axes;
-  for (const int64_t axis : options.axes) axes.push_back(sample_axis(x, op, axis, where));
+  for (const int64_t axis : options.axes) axes.push_back(sample_axis(x, cat(op, ".axes"), axis, where));
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
     throw Error(ErrorCode::shape, std::string(op) + ".axes", "name a dimension twice; each may be named once", where);
@@ -218,7 +218,7 @@ Var batch_mean(Var x, Where where) {
 
 Var reduce_max(Var x, ReduceMaxOptions options, Where where) {
   using namespace graph;
-  const int64_t axis = sample_axis(x, "reduce_max", options.axis, where);
+  const int64_t axis = sample_axis(x, "reduce_max.axis", options.axis, where);
   const Var y = apply("reduce_max", {x}, {{"axis", axis}}, "max", where);
   if (!options.keep) return y;
   std::vector<int64_t> shape = list(Access::type(x).shape);
@@ -226,7 +226,12 @@ Var reduce_max(Var x, ReduceMaxOptions options, Where where) {
   return apply("reshape", {y}, {{"rows", Access::type(y).rows}, {"shape", shape}}, "reshape", {});
 }
 
-Var reduce_min(Var x, ReduceMaxOptions options, Where where) { return -reduce_max(-x, options, where); }
+Var reduce_min(Var x, ReduceMaxOptions options, Where where) {
+  using namespace graph;
+  check_input(x, "reduce_min", "", where, [](const InferContext& c) { want_f32(c, 0); });
+  sample_axis(x, "reduce_min.axis", options.axis, where);
+  return -reduce_max(-x, options, where);
+}
 
 Var batch_sum(Var x, Where where) { return graph::apply("batch_sum", {x}, {}, "batch_sum", where); }
 

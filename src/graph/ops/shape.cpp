@@ -235,7 +235,7 @@ Var reshape(Var x, std::vector<int64_t> sizes, Where where) {
 Var concat(const std::vector<Var>& values, ConcatOptions options, Where where) {
   using namespace graph;
   if (values.empty()) throw Error(ErrorCode::shape, "concat", "needs at least one value", where);
-  const int64_t axis = sample_axis(values[0], "concat", options.axis, where);
+  const int64_t axis = sample_axis(values[0], "concat.axis", options.axis, where);
   return apply("concat", values, {{"axis", axis}}, "concat", where);
 }
 
@@ -254,8 +254,8 @@ Var sliced(Var x, int64_t axis, int64_t first, int64_t count, Where where) {
 }  // namespace
 
 Var transpose(Var x, int64_t a, int64_t b, Where where) {
-  const int64_t first = graph::sample_axis(x, "transpose", a, where);
-  const int64_t second = graph::sample_axis(x, "transpose", b, where);
+  const int64_t first = graph::sample_axis(x, "transpose.a", a, where);
+  const int64_t second = graph::sample_axis(x, "transpose.b", b, where);
   std::vector<int64_t> axes(static_cast<size_t>(graph::Access::type(x).shape.rank()));
   std::iota(axes.begin(), axes.end(), int64_t{0});
   std::swap(axes[static_cast<size_t>(first)], axes[static_cast<size_t>(second)]);
@@ -274,7 +274,7 @@ Var permute(Var x, std::vector<int64_t> axes, Where where) {
     if (axes[0] != 0) fail("the first must be 0: the samples keep their place");
     axes.erase(axes.begin());
   }
-  for (int64_t& axis : axes) axis = sample_axis(x, "permute", axis, where);
+  for (int64_t& axis : axes) axis = sample_axis(x, "permute.axes", axis, where);
   std::vector<int64_t> sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail("names a dimension twice");
@@ -290,7 +290,7 @@ Var to_channels_first(Var x, Where where) {
 
 Var slice(Var x, SliceOptions options, Where where) {
   using namespace graph;
-  const int64_t axis = sample_axis(x, "slice", options.axis, where);
+  const int64_t axis = sample_axis(x, "slice.axis", options.axis, where);
   const int64_t size = Access::type(x).shape[static_cast<int>(axis)];
   const int64_t first = options.first < 0 ? options.first + size : options.first;
   if (first < 0 || first >= size)
@@ -304,7 +304,7 @@ Var slice(Var x, SliceOptions options, Where where) {
 
 std::vector<Var> chunk(Var x, int64_t parts, ChunkOptions options, Where where) {
   using namespace graph;
-  const int64_t axis = sample_axis(x, "chunk", options.axis, where);
+  const int64_t axis = sample_axis(x, "chunk.axis", options.axis, where);
   const int64_t size = Access::type(x).shape[static_cast<int>(axis)];
   if (parts < 1 || size % parts != 0)
     throw Error(ErrorCode::shape, cat("chunk.parts = ", parts),
@@ -338,6 +338,9 @@ Var constant(std::vector<double> values, Shape shape, Where where) {
   if (static_cast<int64_t>(values.size()) != shape.count() || values.empty())
     throw Error(ErrorCode::shape, "constant", cat("has ", values.size(), " numbers; ", shape, " takes ", shape.count()),
                 where);
+  for (const double value : values)
+    check_option(std::isfinite(static_cast<float>(value)) || std::isinf(value), "constant.values", value,
+                 "must be a number that an f32 holds, or infinite", where);
   // No child of a scope that counts its layers: it owns nothing.
   return apply("constant", {}, {{"shape", list(shape)}, {"values", std::move(values)}}, "constant", {});
 }

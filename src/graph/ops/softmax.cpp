@@ -56,12 +56,12 @@ std::span<const OpInfo> softmax_ops() {
 namespace brisk {
 
 Var softmax(Var x, SoftmaxOptions options, Where where) {
-  const int64_t axis = graph::sample_axis(x, "softmax", options.axis, where);
+  const int64_t axis = graph::sample_axis(x, "softmax.axis", options.axis, where);
   return graph::apply("softmax", {x}, {{"axis", axis}}, "softmax", where);
 }
 
 Var log_softmax(Var x, SoftmaxOptions options, Where where) {
-  const int64_t axis = graph::sample_axis(x, "log_softmax", options.axis, where);
+  const int64_t axis = graph::sample_axis(x, "log_softmax.axis", options.axis, where);
   return graph::apply("log_softmax", {x}, {{"axis", axis}}, "log_softmax", where);
 }
 

@@ -65,6 +65,48 @@ BRISK_INLINE void run_tile(const SingleConv& p, const TapStrides& strides, const
   if (p.activation != Activation::relu) activate_tile(strides, y, tile.count, vectors, p.activation);
 }
 
+/// kSingleOutputs outputs of kSamples samples, which share what is read of the weights. The bits do not depend on how
+/// many samples go together.
+template <int kSamples>
+void dot_tile(const SingleLinear& p, const Operands& operands, Range outputs, int64_t sample) {
+  // As many outputs at once as there are accumulators for.
+  constexpr int kOutputs = kSamples == 1 ? 8 : 4;
+  const float* x = operands.input<float>(0) + sample * p.features;
+  const int64_t whole = p.features / kLanes * kLanes;
+  const Mask rest = first_lanes(p.features - whole);
+  alignas(64) float total[kSamples][kLanes] = {};
+  for (int64_t part = 0; part < kSingleOutputs; part += kOutputs) {
+    const float* w[kOutputs];
+    for (int64_t o = 0; o < kOutputs; ++o) {
+      const int64_t output = part + o < outputs.size() ? outputs.first + part + o : outputs.first;
+      w[o] = operands.input<float>(1) + output * p.features;
+    }
+    Vec sum[kOutputs][kSamples];
+    BRISK_UNROLL for (int o = 0; o < kOutputs; ++o) {
+      BRISK_UNROLL for (int n = 0; n < kSamples; ++n) sum[o][n] = zero();
+    }
+    const auto add = [&](int64_t i, auto load_at) __attribute__((always_inline)) {
+      Vec in[kSamples];
+      BRISK_UNROLL for (int n = 0; n < kSamples; ++n) in[n] = load_at(x + n * p.features + i);
+      BRISK_UNROLL for (int o = 0; o < kOutputs; ++o) {
+        const Vec weight = load_at(w[o] + i);
+        BRISK_UNROLL for (int n = 0; n < kSamples; ++n) sum[o][n] = fma(weight, in[n], sum[o][n]);
+      }
+    };
+    for (int64_t i = 0; i < whole; i += kLanes) add(i, [](const float* from) { return load(from); });
+    if (whole < p.features) add(whole, [rest](const float* from) { return load(from, rest); });
+    BRISK_UNROLL for (int n = 0; n < kSamples; ++n) {
+      BRISK_UNROLL for (int o = 0; o < kOutputs; o += 4)
+          store4(total[n] + part + o, sum4(sum[o][n], sum[o + 1][n], sum[o + 2][n], sum[o + 3][n]));
+    }
+  }
+  const Vec bias = p.bias ? load_first(operands.input<float>(2) + outputs.first, outputs.size()) : zero();
+  for (int64_t n = 0; n < kSamples; ++n) {
+    float* y = operands.output<float>(0) + (sample + n) * p.outputs + outputs.first;
+    store_first(y, activate(load(total[n]) + bias, p.activation), outputs.size());
+  }
+}
+
 /// A running maximum as max_pool has it: the first of equal ones, or the first NaN.
 struct Best {
   float value;
@@ -148,32 +190,14 @@ void single_conv(const void* parameters, const Operands& operands, int64_t first
 }
 
 void single_linear(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
-  constexpr int kOutputs = static_cast<int>(kSingleOutputs);
   const auto& p = *static_cast<const SingleLinear*>(parameters);
-  const auto* x = operands.input<float>(0);
-  const int64_t tiles = (p.outputs + kOutputs - 1) / kOutputs;
-  const int64_t whole = p.features / kLanes * kLanes;
-  const Mask rest = first_lanes(p.features - whole);
+  const int64_t tiles = (p.outputs + kSingleOutputs - 1) / kSingleOutputs;
   for (int64_t k = tiles * first / p.output_parts; k < tiles * last / p.output_parts; ++k) {
-    const Range outputs = stretch(p.outputs, kOutputs, k);
-    const float* w[kOutputs];
-    for (int64_t o = 0; o < kOutputs; ++o)
-      w[o] = operands.input<float>(1) + (o < outputs.size() ? outputs.first + o : outputs.first) * p.features;
-    Vec sum[kOutputs];
-    BRISK_UNROLL for (int o = 0; o < kOutputs; ++o) sum[o] = zero();
-    for (int64_t i = 0; i < whole; i += kLanes) {
-      const Vec in = load(x + i);
-      BRISK_UNROLL for (int o = 0; o < kOutputs; ++o) sum[o] = fma(load(w[o] + i), in, sum[o]);
-    }
-    if (whole < p.features) {
-      const Vec in = load(x + whole, rest);
-      BRISK_UNROLL for (int o = 0; o < kOutputs; ++o) sum[o] = fma(load(w[o] + whole, rest), in, sum[o]);
-    }
-    alignas(64) float total[kLanes] = {};
-    store4(total, sum4(sum[0], sum[1], sum[2], sum[3]));
-    store4(total + 4, sum4(sum[4], sum[5], sum[6], sum[7]));
-    const Vec bias = p.bias ? load_first(operands.input<float>(2) + outputs.first, outputs.size()) : zero();
-    store_first(operands.output<float>(0) + outputs.first, activate(load(total) + bias, p.activation), outputs.size());
+    const Range outputs = stretch(p.outputs, kSingleOutputs, k);
+    int64_t n = 0;
+    for (; n + 2 < p.samples; n += 3) dot_tile<3>(p, operands, outputs, n);
+    if (n + 2 == p.samples) dot_tile<2>(p, operands, outputs, n);
+    if (n + 1 == p.samples) dot_tile<1>(p, operands, outputs, n);
   }
 }
 

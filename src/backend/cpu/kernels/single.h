@@ -47,8 +47,9 @@ struct SingleConv {
 /// Outputs of a tile of dot products.
 constexpr int64_t kSingleOutputs = 8;
 
-/// y[o] = activation(w[o] x + bias[o]). A unit: a part of the tiles of outputs.
+/// y[o] = activation(w[o] x + bias[o]) for each of a few samples. A unit: a part of the tiles of outputs.
 struct SingleLinear {
+  int64_t samples = 1;
   int64_t features = 0, outputs = 0, output_parts = 1;
   bool bias = false;  ///< input 2
   Activation activation = Activation::none;

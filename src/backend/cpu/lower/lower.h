@@ -12,6 +12,10 @@ void lower_conv2d(const Call& call, Lowering& lowering);
 void lower_conv2d_input_gradient(const Call& call, Lowering& lowering);
 void lower_conv2d_weight_gradient(const Call& call, Lowering& lowering);
 
+// custom.cpp
+void lower_custom_op(const Call& call, Lowering& lowering);
+void lower_custom_op_gradient(const Call& call, Lowering& lowering);
+
 // linear.cpp
 void lower_linear(const Call& call, Lowering& lowering);
 void lower_linear_input_gradient(const Call& call, Lowering& lowering);
@@ -100,11 +104,20 @@ void lower_single_concat(const Call& call, Lowering& lowering);
 void lower_single_slice(const Call& call, Lowering& lowering);
 void lower_single_softmax(const Call& call, Lowering& lowering);
 void lower_single_cast(const Call& call, Lowering& lowering);
-void lower_single_group(const graph::Graph& graph, std::span<const int32_t> nodes, Isa isa,
+void lower_single_group(const graph::Graph& graph, std::span<const int32_t> nodes, int64_t samples, Isa isa,
                         std::span<const graph::ValueId> inputs, std::span<const graph::ValueId> outputs,
                         Lowering& lowering);
-/// Why a node is not one of a single sample; "" when it is.
+/// Why a node does not run sample by sample; "" when it does.
 std::string not_single(const Call& call);
+/// The phases of one sample for each of `samples`. Operands are bound as `inputs` and `outputs` list them.
+void repeat(const Lowering& one, const graph::Graph& graph, std::span<const graph::ValueId> inputs,
+            std::span<const graph::ValueId> outputs, int64_t samples, Lowering& lowering);
+template <void (*kLower)(const Call&, Lowering&)>
+void lower_each_sample(const Call& call, Lowering& lowering) {
+  Lowering one;
+  kLower({call.graph, call.node, 1, call.isa}, one);
+  repeat(one, call.graph, call.node.inputs, call.node.outputs, call.samples, lowering);
+}
 
 // softmax.cpp
 void lower_softmax(const Call& call, Lowering& lowering);

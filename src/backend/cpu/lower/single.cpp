@@ -1,4 +1,5 @@
-// One sample: the spread image of a convolution, and calls of kernels for values without a batch.
+// One sample: the spread image of a convolution, and calls of kernels for values without a batch; several samples: each
+// of them so.
 #include "backend/cpu/kernels/single.h"
 
 #include <algorithm>
@@ -100,6 +101,40 @@ void add_phases(const Axis& height, int64_t out_width, int64_t w_row, SpreadImag
   p.strides.w_row = step * w_row;
 }
 
+/// A phase of one sample, for several.
+struct EachSample {
+  Phase phase;
+  std::vector<int64_t> in, out;  ///< bytes of a sample of each operand; 0: the same for all samples
+  int64_t workspace = 0;         ///< bytes of a sample
+  int64_t pointers_at = 0;       ///< in scratch, behind what the phase needs: one sample's operands
+};
+
+int64_t sample_bytes(const Graph& graph, ValueId id) {
+  const graph::ValueType& type = graph.type(id);
+  return type.batched() ? type.elements() * size_of(type.dtype) : 0;
+}
+
+/// A unit: a unit of the phase, for one sample.
+void run_each_sample(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  const auto& p = *static_cast<const EachSample*>(parameters);
+  auto** const out = reinterpret_cast<void**>(operands.scratch + p.pointers_at);
+  auto** const in = const_cast<const void**>(out + p.out.size());
+  for (int64_t unit = first; unit < last;) {
+    const int64_t sample = unit / p.phase.units, begin = unit % p.phase.units;
+    const int64_t end = std::min(p.phase.units, begin + last - unit);
+    for (size_t i = 0; i < p.in.size(); ++i) in[i] = static_cast<const char*>(operands.in[i]) + sample * p.in[i];
+    for (size_t i = 0; i < p.out.size(); ++i) {
+      auto* const all = static_cast<char*>(operands.out[i]);
+      out[i] = all == nullptr ? nullptr : all + sample * p.out[i];
+    }
+    Operands one = operands;
+    one.in = in, one.out = out;
+    one.workspace = operands.workspace + sample * p.workspace;
+    p.phase.function(p.phase.parameters.get(), one, begin, end);
+    unit += end - begin;
+  }
+}
+
 SingleChannels channels_of(const Call& call) {
   SingleChannels p;
   p.channels = call.input(0).shape[0];
@@ -111,11 +146,32 @@ SingleChannels channels_of(const Call& call) {
 }  // namespace
 
 std::string not_single(const Call& call) {
-  if (call.samples != 1) return "is for one sample";
+  if (call.samples > most_singles(call.isa)) return cat("is for at most ", most_singles(call.isa), " samples");
   for (const auto* list : {&call.node.inputs, &call.node.outputs})
     for (const ValueId id : *list)
       if (call.graph.type(id).rows > 1) return cat("is for one row a sample, here are ", call.graph.type(id).rows);
   return {};
+}
+
+void repeat(const Lowering& one, const Graph& graph, std::span<const ValueId> inputs, std::span<const ValueId> outputs,
+            int64_t samples, Lowering& lowering) {
+  const bool batched =
+      std::any_of(outputs.begin(), outputs.end(), [&](ValueId id) { return graph.type(id).batched(); });
+  if (samples == 1 || !batched) {
+    lowering = one;
+    return;
+  }
+  EachSample p;
+  for (const ValueId id : inputs) p.in.push_back(sample_bytes(graph, id));
+  for (const ValueId id : outputs) p.out.push_back(sample_bytes(graph, id));
+  p.workspace = one.workspace_bytes;
+  p.pointers_at = ceil_divide(one.scratch_bytes, 64) * 64;
+  lowering.workspace(samples * one.workspace_bytes);
+  lowering.scratch(p.pointers_at + static_cast<int64_t>((p.in.size() + p.out.size()) * sizeof(void*)));
+  for (const Phase& phase : one.phases) {
+    p.phase = phase;
+    lowering.phase(run_each_sample, samples * phase.units, p);
+  }
 }
 
 void lower_single_conv2d(const Call& call, Lowering& lowering) {
@@ -154,6 +210,7 @@ void lower_single_conv2d(const Call& call, Lowering& lowering) {
 
 void lower_single_linear(const Call& call, Lowering& lowering) {
   SingleLinear p;
+  p.samples = call.samples;
   p.outputs = call.input(1).shape[0], p.features = call.input(1).shape[1];
   p.output_parts = std::min(kUnits, ceil_divide(p.outputs, kSingleOutputs));
   p.bias = call.inputs() > 2;
@@ -188,12 +245,14 @@ void lower_single_softmax(const Call& call, Lowering& lowering) { lower_unbatche
 
 void lower_single_cast(const Call& call, Lowering& lowering) { lower_unbatched<lower_cast>(call, lowering); }
 
-void lower_single_group(const Graph& graph, std::span<const int32_t> nodes, Isa isa, std::span<const ValueId> inputs,
-                        std::span<const ValueId> outputs, Lowering& lowering) {
+void lower_single_group(const Graph& graph, std::span<const int32_t> nodes, int64_t samples, Isa isa,
+                        std::span<const ValueId> inputs, std::span<const ValueId> outputs, Lowering& lowering) {
   const Unbatched alone(graph, nodes);
   std::vector<int32_t> order(nodes.size());
   std::iota(order.begin(), order.end(), 0);
-  lower_group(alone.graph(), order, 1, isa, alone.moved(inputs), alone.moved(outputs), lowering);
+  Lowering one;
+  lower_group(alone.graph(), order, 1, isa, alone.moved(inputs), alone.moved(outputs), one);
+  repeat(one, graph, inputs, outputs, samples, lowering);
 }
 
 }  // namespace brisk::backend::cpu
