@@ -23,7 +23,10 @@ from torchvision.models.resnet import BasicBlock, Bottleneck
 import counter
 
 BATCH, CLASSES, RATE = 4, 10, 0.01
-TRIALS = 12  # seeds to choose from
+# Where a relu's input lies within rounding of zero, runs take different branches, whoever computes, and the distance is
+# luck. Of the seeds 1, 2, ... these are the first on which all of PyTorch's float32 runs stay near the double one; 1 if
+# not named.
+SEEDS = {"resnet9": 11, "resnet18_cifar": 3, "resnet18": 4, "resnet50": 7, "mobilenet_v2": 7, "efficientnet_b0": 2}
 PARAMETER, INPUT, LABEL, PROBE = 1, 5000, 5001, 6000  # streams; PARAMETER and PROBE + place
 
 
@@ -271,14 +274,8 @@ def trial(make, size, seed, whole):
 
 
 def entry(name, make, width, size, whole):
-    """The row of the seed on which PyTorch's float32 runs stay nearest to the double one.
-
-    Where a relu's input lies within rounding of zero, runs take different branches, whoever computes, and the distance
-    is luck: such seeds are not taken.
-    """
-    trials = {seed: trial(lambda: make(width), size, seed, whole) for seed in range(1, 1 + (TRIALS if whole else 1))}
-    seed = min(trials, key=lambda s: trials[s][-1])
-    logits, loss, wanted, far, moved = trials[seed]
+    seed = SEEDS.get(name, 1)
+    logits, loss, wanted, far, moved = trial(lambda: make(width), size, seed, whole)
     print(f"{name}, seed {seed}: loss {loss:.4f}; float32: logits {far:.1e}, update {moved:.1e}", flush=True)
     model = make(width)
     places = [n for n, _ in model.named_parameters()]
