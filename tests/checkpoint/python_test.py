@@ -51,7 +51,7 @@ def write(path, tensors):
 
 def own_reader(path):
     tensors, metadata = read(path)
-    assert metadata == {"format": "pt"}, metadata
+    assert metadata["format"] == "pt", metadata
     listed = json.loads(brisk("weights", "show", path, "--json"))
     assert {row["name"]: (row["dtype"], row["shape"]) for row in listed} == {n: t[:2] for n, t in tensors.items()}
     for name, (dtype, shape, data) in tensors.items():
