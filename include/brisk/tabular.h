@@ -46,7 +46,9 @@ class BRISK_EXPORT Standardizer {
   void apply(View samples) const;
   /// The same as the first layer of a model: x [N, ...] f32 with as many elements a sample. The numbers become buffers
   /// scale.mean and scale.deviation in the current scope, so that they are saved with the weights; they are never
-  /// trained. Throws Error [shape] for another number of elements. Two in one scope need a Scope each.
+  /// trained. A model that load_weights() fills can be made with any numbers of the right size. Computes in f32, where
+  /// apply() uses double: columns whose mean is above 10,000 deviations (dates, say) are better moved by apply() first.
+  /// Throws Error [shape] for another number of elements. Two in one scope need a Scope each.
   Var operator()(Var x, Where where = Where::here()) const;
   /// The inverse of apply, for predictions: x * deviation + mean.
   void undo(View samples) const;

@@ -47,7 +47,7 @@ BRISK_EXPORT const char* name(StopReason reason);
 struct FitResult {
   EvaluationReport best{};  ///< the best one of this run, see EvaluationReport::is_best; samples = 0: none was made
   Clock clock{};
-  EvaluationResult evaluation{};  ///< the last one; samples = 0: none was made
+  EvaluationResult evaluation{};  ///< the last one, or that of the restored values; samples = 0: none was made
   std::string machine{};          ///< "28 MB, cpu avx512, f32": plan bytes, where it ran, precision
   std::string message{};          ///< what ended it, in words; empty: its duration or its time
   StopReason reason = StopReason::finished;

@@ -1,5 +1,8 @@
 // brisk train: a known network on images from files and folders, on tables, or on digits drawn by the library.
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "brisk/brisk.h"
@@ -56,7 +59,21 @@ void report_skipped(const Dataset& dataset) {
               skipped.reason.c_str());
 }
 
+/// Before training, not after it.
+void check_writable(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw Error(ErrorCode::file, "--save " + path, "there is no folder " + folder + "; make it first");
+  }
+  if (access(folder.c_str(), W_OK) != 0) {
+    throw Error(ErrorCode::file, "--save " + path, "the folder " + folder + " cannot be written to");
+  }
+}
+
 int run(const TrainOptions& options) {
+  if (!options.save.empty()) check_writable(options.save);
   if (!options.model.name.empty()) find_model(options.model);  // a wrong name is found before data are read
   const TrainingData data = load(options.data, options.model, options.seed);
   Model model = data.saved.make(options.seed);

@@ -187,6 +187,19 @@ TrainingData table(const DataOptions& options, const ModelChoice& choice, uint64
   return out;
 }
 
+/// An option that says nothing about this kind of data is no wish that can be kept.
+void refuse_foreign_options(const DataOptions& options, bool is_table, bool is_folder) {
+  const auto refuse = [](bool given, const char* option, const char* what) {
+    if (given) throw Error(ErrorCode::option, option, std::string("is for ") + what + ", which --data is not");
+  };
+  if (!is_table) {
+    refuse(!options.targets.empty(), "--target", "a table (.csv)");
+    refuse(options.classes, "--classes", "a table (.csv)");
+    refuse(!options.ignore.empty(), "--ignore", "a table (.csv)");
+  }
+  if (!is_folder) refuse(options.skip_corrupt > 0, "--skip-corrupt", "a folder of images");
+}
+
 }  // namespace
 
 void add_data_options(CLI::App& command, DataOptions& options) {
@@ -227,6 +240,9 @@ TrainingData load(const DataOptions& options, const ModelChoice& choice, uint64_
   const bool crop = options.augment == "automatic" || options.augment == "crop";
   const std::string& data = options.data;
   std::error_code ignored;
+  const bool is_table = options.train_images.empty() && fs::is_regular_file(data, ignored);
+  const bool is_folder = !is_table && has_folders(data) && !has_any(data, {"cifar-10-batches-bin", "cifar-100-binary"});
+  refuse_foreign_options(options, is_table, is_folder);
   if (!options.train_images.empty()) {
     return in_memory(
         {data::idx(options.train_images, options.train_labels), data::idx(options.test_images, options.test_labels)},
@@ -237,10 +253,13 @@ TrainingData load(const DataOptions& options, const ModelChoice& choice, uint64_
   if (data == "fashion-mnist") return in_memory(data::fashion_mnist(), choice, false);
   if (data == "cifar10") return in_memory(data::cifar10(), choice, crop);
   if (data == "cifar100") return in_memory(data::cifar100(), choice, crop);
-  if (fs::is_regular_file(data, ignored)) return table(options, choice, seed);
+  if (!is_there(data)) {
+    throw Error(ErrorCode::file, "--data " + data, "there is no such file or folder, and no data set of this name");
+  }
+  if (is_table) return table(options, choice, seed);
   if (has_any(data, {"data_batch_1.bin", "cifar-10-batches-bin"})) return in_memory(data::cifar10(data), choice, crop);
   if (has_any(data, {"train.bin", "cifar-100-binary"})) return in_memory(data::cifar100(data), choice, crop);
-  if (has_folders(data)) return image_folders(options, choice, seed);
+  if (is_folder) return image_folders(options, choice, seed);
   return in_memory(data::fashion_mnist(data), choice, false);
 }
 

@@ -402,6 +402,7 @@ void FitLoop::keep_best(const EvaluationReport& report) {
 
 void FitLoop::finish() {
   for (const auto& [name, value] : best_parameters_) parts_.model->set_parameter(name, value);
+  if (!best_parameters_.empty()) result_.evaluation = result_.best;
   update_clock();
   if (epoch_totals_.samples > 0) result_.train = epoch_totals_;
   result_.clock = parts_.state->clock;

@@ -25,7 +25,7 @@ std::string parameters_text(const ModelState& model) {
   std::string out =
       cat("model \"", model.name, "\": ", grouped(trained.elements), " parameters in ", trained.tensors, " tensors");
   if (frozen.tensors > 0) out += cat(", ", grouped(frozen.elements), " frozen in ", frozen.tensors);
-  if (buffers.tensors > 0) out += cat(", ", grouped(buffers.elements), " of running statistics in ", buffers.tensors);
+  if (buffers.tensors > 0) out += cat(", ", grouped(buffers.elements), " of buffers in ", buffers.tensors);
   return out;
 }
 
