@@ -11,7 +11,7 @@
 #include "brisk/ops/pool.h"
 #include "brisk/ops/random.h"
 #include "brisk/ops/reduce.h"
-#include "models/divisible.h"
+#include "models/mobile_blocks.h"
 #include "models/sizes.h"
 
 namespace brisk::models {
@@ -30,17 +30,6 @@ constexpr Stage kStages[] = {{1, 3, 1, 32, 16, 1},  {6, 3, 2, 16, 24, 2},   {6, 
 
 int64_t block_count(const Stage& stage, double depth) {
   return static_cast<int64_t>(std::ceil(static_cast<double>(stage.blocks) * depth));
-}
-
-/// Children 0 and 1 of the scope `name`: a convolution of `groups` groups and its normalisation.
-Var conv_bn(Var x, const std::string& name, int64_t channels, int64_t kernel, int64_t stride, int64_t groups = 1) {
-  Scope scope(name, Naming::index);
-  return batch_norm(conv2d(x, {.bias = false,
-                               .channels = channels,
-                               .groups = groups,
-                               .kernel = kernel,
-                               .padding = kernel / 2,
-                               .stride = stride}));
 }
 
 /// Scales each channel by what the means of all channels say (Hu et al. 2017).

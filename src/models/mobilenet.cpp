@@ -9,24 +9,13 @@
 #include "brisk/ops/norm.h"
 #include "brisk/ops/pool.h"
 #include "brisk/ops/random.h"
-#include "models/divisible.h"
+#include "models/mobile_blocks.h"
 #include "models/sizes.h"
 
 namespace brisk::models {
 namespace {
 
 Var relu6(Var x) { return clamp(x, 0, 6); }
-
-/// Children 0 and 1 of the scope `name`: a convolution of `groups` groups and its normalisation.
-Var conv_bn(Var x, const std::string& name, int64_t channels, int64_t kernel, int64_t stride, int64_t groups = 1) {
-  Scope scope(name, Naming::index);
-  return batch_norm(conv2d(x, {.bias = false,
-                               .channels = channels,
-                               .groups = groups,
-                               .kernel = kernel,
-                               .padding = kernel / 2,
-                               .stride = stride}));
-}
 
 /// Expand, convolve each channel alone, project; x is added where the sizes allow.
 Var inverted_residual(Var x, int64_t channels, int64_t stride, int64_t expansion) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/story_support.h"
+#include "support/own_ops.h"
 
 namespace {
 
@@ -13,40 +14,8 @@ using story::contains;
 using story::numbers;
 using story::same_bits;
 
-struct LearntSwish : CustomOp {  // y = x * sigmoid(b x), b per channel; x: [N, C, H, W]
-  std::string name() const override { return "learnt_swish"; }
-  TensorType infer(TensorTypes in) const override { return in[0]; }  // shape and dtype of the output
-  Reads backward_reads() const override { return Reads::inputs; }    // the planner may drop the output early
-  void forward(const OpContext& c, ConstViews in, Views out) const override {
-    const float *x = in[0].data<float>(), *b = in[1].data<float>();
-    float* y = out[0].data<float>();
-    const int64_t channels = in[0].dim(1), area = in[0].dim(2) * in[0].dim(3);
-    c.parallel_for(in[0].dim(0) * channels, [&](int64_t first, int64_t last) {  // fixed chunks: same bits, any threads
-      for (int64_t r = first; r < last; ++r)
-        for (int64_t i = r * area; i < (r + 1) * area; ++i) y[i] = x[i] / (1 + std::exp(-b[r % channels] * x[i]));
-    });
-  }
-  void backward(const OpContext&, const OpBackward& g) const override {  // overwrites; Brisk does the accumulating
-    const float *x = g.inputs[0].data<float>(), *b = g.inputs[1].data<float>(),
-                *dy = g.output_gradients[0].data<float>();
-    float *dx = g.input_gradients[0].data<float>(), *db = g.input_gradients[1].data<float>();
-    const int64_t n = g.inputs[0].dim(0), channels = g.inputs[0].dim(1), area = g.inputs[0].dim(2) * g.inputs[0].dim(3);
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0;
-      for (int64_t k = c * area; k < n * channels * area; k += channels * area)
-        for (int64_t i = k; i < k + area; ++i) {
-          const float s = 1 / (1 + std::exp(-b[c] * x[i]));
-          dx[i] = dy[i] * s * (1 + b[c] * x[i] * (1 - s));
-          sum += double(dy[i]) * x[i] * x[i] * s * (1 - s);
-        }
-      db[c] = float(sum);
-    }
-  }
-};
-
-Var learnt_swish(Var x) {
-  return custom_op(LearntSwish{}, {x, parameter("b", {x.dim(1)}, {.decay = false, .init = init::ones()})});
-}
+using test::learnt_swish;
+using test::LearntSwish;
 
 Var conv_bn(Var x, int64_t channels, int64_t kernel, int64_t stride) {
   return batch_norm(

@@ -7,17 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include "support/error_text.h"
 
 namespace story {
 
-inline std::string error_text(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const brisk::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using brisk::test::error_text;
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

@@ -4,19 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_text;
 
 TEST(Shape, CountsAndPrints) {
   const Shape shape = {50, 4, 4};
@@ -31,10 +24,10 @@ TEST(Shape, CountsAndPrints) {
 }
 
 TEST(Shape, RefusesWhatCannotBe) {
-  EXPECT_EQ(error_of([] { Shape{3, -1}; }), "Error [shape] size -1: a dimension must be at least 0");
-  EXPECT_NE(error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }).find("at most 8"), std::string::npos);
-  EXPECT_NE(error_of([] { Shape{3}.dim(1); }).find("allowed is -1 to 0"), std::string::npos);
-  EXPECT_NE(error_of([] { (Shape{int64_t{1} << 40, int64_t{1} << 40}.count()); }).find("63 bits"), std::string::npos);
+  EXPECT_EQ(error_text([] { Shape{3, -1}; }), "Error [shape] size -1: a dimension must be at least 0");
+  EXPECT_NE(error_text([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }).find("at most 8"), std::string::npos);
+  EXPECT_NE(error_text([] { Shape{3}.dim(1); }).find("allowed is -1 to 0"), std::string::npos);
+  EXPECT_NE(error_text([] { (Shape{int64_t{1} << 40, int64_t{1} << 40}.count()); }).find("63 bits"), std::string::npos);
   EXPECT_EQ((Shape{int64_t{1} << 40, int64_t{1} << 40, 0}.count()), 0);
 }
 
@@ -70,16 +63,16 @@ TEST(Tensor, AdoptsAVectorWithoutCopy) {
   const Tensor t(std::move(v), {2, 3});
   EXPECT_EQ(t.data<int64_t>(), bytes);
   EXPECT_EQ(t.dtype(), DType::i64);
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(error_text([] {
               Tensor(std::vector<float>(5), {2, 3});
             }),
             "Error [shape] [2, 3]: needs 6 elements, the vector has 5");
 }
 
 TEST(Tensor, RefusesMoreMemoryThanThereIs) {
-  const std::string text = error_of([] { Tensor({int64_t{1} << 45}); });
+  const std::string text = error_text([] { Tensor({int64_t{1} << 45}); });
   EXPECT_EQ(text.rfind("Error [memory] tensor: needs 140,737,488,355,328 bytes, ", 0), 0u) << text;
-  EXPECT_NE(error_of([] { Tensor({int64_t{1} << 61}, DType::i64); }).find("63 bits"), std::string::npos);
+  EXPECT_NE(error_text([] { Tensor({int64_t{1} << 61}, DType::i64); }).find("63 bits"), std::string::npos);
 }
 
 TEST(View, RowsBorrow) {
@@ -91,18 +84,18 @@ TEST(View, RowsBorrow) {
   part.data<float>()[0] = 50;
   EXPECT_EQ(v[3], 50);
   EXPECT_EQ(all.rows(4, 0).count(), 0);
-  EXPECT_EQ(error_of([&] { all.rows(3, 2); }),
+  EXPECT_EQ(error_text([&] { all.rows(3, 2); }),
             "Error [shape] rows(3, 2): the view [4, 3] has 4 rows; first + count must not exceed them");
-  EXPECT_NE(error_of([&] { all.rows(1, INT64_MAX); }).find("4 rows"), std::string::npos);
-  EXPECT_NE(error_of([] { ConstView(static_cast<const float*>(nullptr), {}).rows(0, 1); }).find("scalar"),
+  EXPECT_NE(error_text([&] { all.rows(1, INT64_MAX); }).find("4 rows"), std::string::npos);
+  EXPECT_NE(error_text([] { ConstView(static_cast<const float*>(nullptr), {}).rows(0, 1); }).find("scalar"),
             std::string::npos);
 }
 
 TEST(View, ChecksElementTypeAndCount) {
   std::vector<float> v(3);
-  EXPECT_EQ(error_of([&] { view(v, {3}).data<int64_t>(); }),
+  EXPECT_EQ(error_text([&] { view(v, {3}).data<int64_t>(); }),
             "Error [data] data<i64>(): the elements of this view [3] are f32; ask for that type");
-  EXPECT_NE(error_of([&] { view(v, {4}); }).find("needs 4 elements, the vector has 3"), std::string::npos);
+  EXPECT_NE(error_text([&] { view(v, {4}); }).find("needs 4 elements, the vector has 3"), std::string::npos);
 }
 
 TEST(DType, SizesAndNames) {

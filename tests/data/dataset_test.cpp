@@ -7,19 +7,12 @@
 
 #include "brisk/data.h"
 #include "data/fill.h"
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_text;
 
 InMemoryDataset numbered(int64_t count) {
   std::vector<float> x(static_cast<size_t>(2 * count));
@@ -60,7 +53,7 @@ TEST(Random, IntegersAreEven) {
   for (const int count : counts) EXPECT_NEAR(count, 10'000, 5 * 93);
   for (int i = 0; i < 100; ++i) EXPECT_LT(random.integer(INT64_MAX), INT64_MAX);
   EXPECT_EQ(random.integer(1), 0);
-  EXPECT_NE(error_of([&] { random.integer(0); }).find("at least 1"), std::string::npos);
+  EXPECT_NE(error_text([&] { random.integer(0); }).find("at least 1"), std::string::npos);
 }
 
 TEST(Random, ChanceAndRanges) {
@@ -90,12 +83,12 @@ TEST(Batch, GivesFieldsByName) {
   EXPECT_EQ(batch["lane"].shape().text(), "[3]");
   EXPECT_EQ(batch["lane"].dtype(), DType::i64);
   EXPECT_EQ(batch.indices()[2], 9);
-  EXPECT_EQ(error_of([&] { batch["angel"]; }),
+  EXPECT_EQ(error_text([&] { batch["angel"]; }),
             "Error [data] the batch has no field \"angel\"; it has image, imu, lane, angle (did you mean angle?)");
-  EXPECT_EQ(error_of([&] { batch["zzzzz"]; }),
+  EXPECT_EQ(error_text([&] { batch["zzzzz"]; }),
             "Error [data] the batch has no field \"zzzzz\"; it has image, imu, lane, angle");
-  EXPECT_NE(error_of([&] { batch.assign(std::vector<int64_t>(5)); }).find("at most 4"), std::string::npos);
-  EXPECT_NE(error_of([] { Batch({}, 0); }).find("at least 1"), std::string::npos);
+  EXPECT_NE(error_text([&] { batch.assign(std::vector<int64_t>(5)); }).find("at most 4"), std::string::npos);
+  EXPECT_NE(error_text([] { Batch({}, 0); }).find("at least 1"), std::string::npos);
 }
 
 TEST(Sample, IsOneRowOfTheBatch) {
@@ -108,7 +101,7 @@ TEST(Sample, IsOneRowOfTheBatch) {
   sample["b"].data<int64_t>()[0] = 6;
   EXPECT_EQ(batch["a"].data<float>()[3], 5);
   EXPECT_EQ(batch["b"].data<int64_t>()[1], 6);
-  EXPECT_NE(error_of([&] { sample["c"]; }).find("it has a, b"), std::string::npos);
+  EXPECT_NE(error_text([&] { sample["c"]; }).find("it has a, b"), std::string::npos);
 }
 
 TEST(InMemoryDataset, GathersRowsInTheOrderAskedFor) {
@@ -124,10 +117,10 @@ TEST(InMemoryDataset, GathersRowsInTheOrderAskedFor) {
   EXPECT_EQ(std::vector<float>(x, x + 6), (std::vector<float>{18, 19, 0, 1, 6, 7}));
   EXPECT_EQ(batch["target"].data<int64_t>()[0], 9);
   EXPECT_EQ(batch.indices()[1], 0);
-  EXPECT_EQ(error_of([&] { set.rows(std::vector<int64_t>{10}, batch); }),
+  EXPECT_EQ(error_text([&] { set.rows(std::vector<int64_t>{10}, batch); }),
             "Error [data] sample 10 of data set: allowed is 0 to 9");
   Batch other({{"x", {3}}, {"y", {}}}, 4);
-  EXPECT_NE(error_of([&] { set.rows(std::vector<int64_t>{0}, other); }).find("not made from"), std::string::npos);
+  EXPECT_NE(error_text([&] { set.rows(std::vector<int64_t>{0}, other); }).find("not made from"), std::string::npos);
 }
 
 TEST(InMemoryDataset, AdoptsAndBorrowsWithoutCopies) {
@@ -163,14 +156,15 @@ TEST(InMemoryDataset, ReadGivesWhatRowsGives) {
 
 TEST(InMemoryDataset, RefusesColumnsThatDoNotFit) {
   InMemoryDataset set = numbered(4);
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               set.add("more", Tensor({5, 2}));
             }),
             "Error [data] \"more\": has 5 samples, but \"input\" has 4");
-  EXPECT_NE(error_of([&] { set.add("input", Tensor({4})); }).find("there is a field of this name"), std::string::npos);
-  EXPECT_NE(error_of([&] { set.add("scalar", Tensor(Shape{})); }).find("a scalar has no samples"), std::string::npos);
-  EXPECT_NE(error_of([&] { set.add("", Tensor({4})); }).find("needs a name"), std::string::npos);
-  EXPECT_NE(error_of([&] { set.add_pixels("p", Tensor({4})); }).find("these elements are f32"), std::string::npos);
+  EXPECT_NE(error_text([&] { set.add("input", Tensor({4})); }).find("there is a field of this name"),
+            std::string::npos);
+  EXPECT_NE(error_text([&] { set.add("scalar", Tensor(Shape{})); }).find("a scalar has no samples"), std::string::npos);
+  EXPECT_NE(error_text([&] { set.add("", Tensor({4})); }).find("needs a name"), std::string::npos);
+  EXPECT_NE(error_text([&] { set.add_pixels("p", Tensor({4})); }).find("these elements are f32"), std::string::npos);
   EXPECT_EQ(set.fields().size(), 2u);
 }
 
@@ -193,13 +187,13 @@ TEST(InMemoryDataset, SplitsIntoDisjointPartsThatDependOnTheSeed) {
   const std::vector<int64_t> of_train = targets(train);
   EXPECT_EQ(std::set<int64_t>(again.begin(), again.end()), std::set<int64_t>(of_train.begin(), of_train.end()));
   InMemoryDataset part = train;
-  EXPECT_NE(error_of([&] { part.add("z", Tensor({8})); }).find("before split"), std::string::npos);
+  EXPECT_NE(error_text([&] { part.add("z", Tensor({8})); }).find("before split"), std::string::npos);
 }
 
 TEST(InMemoryDataset, RefusesEmptyParts) {
   const InMemoryDataset all = numbered(3);
   for (const double first : {0.0, 1.0, -0.5, 1.5, 0.01, 0.99, std::nan("")}) {
-    EXPECT_NE(error_of([&] { all.split({.first = first}); }).find("SplitOptions.first"), std::string::npos) << first;
+    EXPECT_NE(error_text([&] { all.split({.first = first}); }).find("SplitOptions.first"), std::string::npos) << first;
   }
 }
 
@@ -208,8 +202,8 @@ TEST(InMemoryDataset, NamesTheFirstNonFiniteValue) {
   x[812 * 5 + 4] = std::nanf("");
   InMemoryDataset set;
   set.add("input", Tensor(std::move(x), {1000, 5}));
-  EXPECT_EQ(error_of([&] { set.check_finite(); }), "Error [data] \"input\", sample 812, column 4 is NaN");
-  EXPECT_EQ(error_of([] { numbered(3).check_finite(); }), "no error");
+  EXPECT_EQ(error_text([&] { set.check_finite(); }), "Error [data] \"input\", sample 812, column 4 is NaN");
+  EXPECT_EQ(error_text([] { numbered(3).check_finite(); }), "nothing was thrown");
 }
 
 class Scans : public Dataset {
@@ -237,10 +231,10 @@ TEST(Fill, NamesTheSampleThatCouldNotBeRead) {
   const Scans scans;
   Batch batch(scans.fields(), 2);
   const auto read = [&](const std::vector<int64_t>& indices) { fill(scans, indices, batch); };
-  EXPECT_EQ(error_of([&] { read({0, 5012}); }), "Error [data] sample 5012 of Scans: cannot decode /data/5012.png");
-  EXPECT_EQ(error_of([&] { read({1}); }),
+  EXPECT_EQ(error_text([&] { read({0, 5012}); }), "Error [data] sample 5012 of Scans: cannot decode /data/5012.png");
+  EXPECT_EQ(error_text([&] { read({1}); }),
             "Error [data] sample 1 of Scans: the sample has no field \"inputs\"; it has input (did you mean input?)");
-  EXPECT_NE(error_of([&] { read({2}); }).find("sample 2 of Scans"), std::string::npos);
+  EXPECT_NE(error_text([&] { read({2}); }).find("sample 2 of Scans"), std::string::npos);
   read({3, 4});
   EXPECT_EQ(batch["input"].data<float>()[2], 4);
 }

@@ -187,14 +187,16 @@ TEST_P(LoaderWith, Moves) {
 // Several threads are in read() at once: each waits until another has come.
 TEST(Loader, WorkersShareOneBatch) {
   ScriptedSet set(8);
-  std::atomic<int> inside{0};
+  std::atomic<int> inside{0}, alone{0};
   set.before = [&](int64_t) {
     ++inside;
     for (int i = 0; i < 60000 && inside < 4; ++i) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (inside < 4) ++alone;
   };
   Loader loader(set, {.batch = 8, .prefetch = 0, .workers = 4});
   EXPECT_EQ(rest_of(loader, 0).size(), 8u);
-  EXPECT_GE(inside, 8);
+  EXPECT_EQ(inside, 8);
+  EXPECT_EQ(alone, 0) << "samples were read one after the other";
 }
 
 TEST(Loader, ReadsNoFurtherThanItsPrefetch) {

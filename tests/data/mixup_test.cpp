@@ -7,6 +7,7 @@
 #include "brisk/augment.h"
 #include "brisk/loader.h"
 #include "scripted_set.h"
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
@@ -30,15 +31,7 @@ class Numbers : public Dataset {
   }
 };
 
-template <class F>
-std::string error_text(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 TEST(Mixup, MixesInputsAndClassesByTheSameShare) {
   const Numbers<float> numbers;
@@ -114,12 +107,7 @@ TEST(Mixup, SamplesDoNotDependOnWorkersAndDifferByEpoch) {
   const Numbers<float> numbers;
   const Mixup mixup(numbers, {.classes = 5});
   const auto hashes = [&](int64_t workers) {
-    Loader loader(mixup, {.batch = 8, .seed = 1, .shuffle = true, .workers = workers});
-    std::vector<uint64_t> out;
-    for (const int64_t epoch : {0, 1}) {
-      for (const Batch& batch : loader.epoch(epoch)) out.push_back(test::hash_of(batch));
-    }
-    return out;
+    return test::two_epochs(mixup, {.batch = 8, .seed = 1, .shuffle = true, .workers = workers});
   };
   const auto expected = hashes(0);
   EXPECT_EQ(std::set<uint64_t>(expected.begin(), expected.end()).size(), 14u);

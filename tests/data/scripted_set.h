@@ -47,6 +47,16 @@ inline uint64_t hash_of(const Batch& batch, uint64_t hash = 14695981039346656037
   return hash;
 }
 
+/// Of each batch of the epochs 0 and 1.
+inline std::vector<uint64_t> two_epochs(const Dataset& set, const LoaderOptions& options) {
+  Loader loader(set, options);
+  std::vector<uint64_t> hashes;
+  for (const int64_t epoch : {0, 1}) {
+    for (const Batch& batch : loader.epoch(epoch)) hashes.push_back(hash_of(batch));
+  }
+  return hashes;
+}
+
 /// The indices of a batch, checked against what was read.
 inline std::vector<int64_t> indices_of(const Batch& batch) {
   const std::vector<int64_t> indices(batch.indices().begin(), batch.indices().end());

@@ -3,7 +3,7 @@
 set -euo pipefail
 if [ ! -x "$BRISK_BIN/$1" ]; then
   echo "SKIPPED: the examples are not built (BRISK_EXAMPLES)"
-  exit 0
+  exit 77
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

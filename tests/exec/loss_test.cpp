@@ -10,6 +10,7 @@
 
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/reduce.h"
+#include "support/error_text.h"
 #include "support/networks.h"
 
 namespace brisk {
@@ -119,18 +120,11 @@ TEST(Loss, TripletOfEqualSamples) {
 
 // ---- shapes and options
 
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 std::string step_refusal(const LossFunction& loss, const Shape& target, DType dtype = DType::f32) {
   Model model([](Var x) { return x + parameter("shift", {3}); }, {3});
-  return refusal([&] {
+  return error_text([&] {
     const Step step(model, loss, sgd({.learning_rate = 1.0}), {.targets = {{"target", target, dtype}}});
   });
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "brisk/brisk.h"
+#include "support/error_text.h"
 #include "support/networks.h"
 
 namespace brisk {
@@ -91,14 +92,7 @@ TEST(Model, ValuesOfAnotherTraceAreRefused) {
   EXPECT_EQ(nested([](Var outer, Var inner) { return bias_add(inner, reduce_sum(outer)); }), ErrorCode::state);
 }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
+using test::error_text;
 
 Var net(Var x) {
   x = relu(batch_norm(conv2d(x, {.channels = 4, .kernel = 3, .padding = 1})));
@@ -166,13 +160,13 @@ TEST(CopyWeights, TheFirstDifferenceIsNamedAndNothingIsCopied) {
   const Model wide([](Var x) { return linear(linear(x, 4), 3); }, {2}, {.name = "wide"});
   Model model([](Var x) { return linear(linear(x, 4), 2); }, {2});
   const uint64_t before = test::hash_of(model);
-  EXPECT_EQ(error_of([&] { model.copy_weights_from(wide); }),
+  EXPECT_EQ(error_text([&] { model.copy_weights_from(wide); }),
             "Error [weights] fc2.weight: model 'wide' has [3, 4], model 'model' has [2, 4]");
   const Model short_one([](Var x) { return linear(x, 4); }, {2}, {.name = "short"});
-  EXPECT_EQ(error_of([&] { model.copy_weights_from(short_one); }),
+  EXPECT_EQ(error_text([&] { model.copy_weights_from(short_one); }),
             "Error [weights] fc2.weight: model 'model' has it, model 'short' has not");
   Model small([](Var x) { return linear(x, 4, {.bias = false}); }, {2});
-  EXPECT_EQ(error_of([&] { small.copy_weights_from(short_one); }),
+  EXPECT_EQ(error_text([&] { small.copy_weights_from(short_one); }),
             "Error [weights] fc1.bias: model 'short' has it, model 'model' has no such parameter");
   for (const double blend : {-0.1, 1.1, std::nan("")})
     EXPECT_EQ(code_of([&] { model.copy_weights_from(model, {.blend = blend}); }), ErrorCode::option) << blend;
@@ -281,11 +275,11 @@ TEST(WithInputs, FreezingHoldsForBothHandles) {
 
 TEST(WithInputs, OtherParametersAreRefused) {
   const Model model([](Var x) { return linear(flatten(x), 5); }, {3, 6, 6});
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               model.with_inputs([](Var x) { return linear(flatten(x), 5); }, {3, 10, 10});
             }),
             "Error [weights] fc1.weight: the function with these inputs has [5, 300], model 'model' has [5, 108]");
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               model.with_inputs([](Var x) { return flatten(x); }, {3, 10, 10});
             }),
             "Error [weights] fc1.weight: model 'model' has it, the function with these inputs has not");

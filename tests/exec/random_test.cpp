@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "support/error_text.h"
 #include "support/networks.h"
 
 namespace brisk {
@@ -12,14 +13,7 @@ Optimizer still() { return sgd({.learning_rate = 1e-30}); }
 
 Var shifted(Var x) { return x + parameter("shift", {1}); }
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
+using test::error_text;
 
 /// The sum of what one value of the objective was, per run.
 double drawn(Step& step, int64_t rows) {
@@ -71,18 +65,18 @@ TEST(RandomValues, RowsAreGivenOnlyToAStepWithoutInputs) {
   Model model(shifted, {1});
   Step noise = noise_step(model);
   Step plain([&](const Vars& in) { return sample_mean(model(in["x"])); }, {{"x", {1}}}, still(), {.batch = 4});
-  EXPECT_EQ(error_of([&] { plain.run(4); }),
+  EXPECT_EQ(error_text([&] { plain.run(4); }),
             "Error [data] Step::run: (rows) suits a step without inputs; this one takes x: run({{\"x\", view}, ...})");
-  EXPECT_EQ(error_of([&] { noise.run(Feed{}); }),
+  EXPECT_EQ(error_text([&] { noise.run(Feed{}); }),
             "Error [data] Step::run: a feed suits a step with inputs; this one takes no input: run(64)");
   const std::vector<float> x(4, 1.0f);
-  EXPECT_NE(error_of([&] {
+  EXPECT_NE(error_text([&] {
               noise.run(view(x, {4, 1}), view(x, {4, 1}));
             }).find("this one takes no input: run(64)"),
             std::string::npos);
-  EXPECT_EQ(error_of([&] { noise.run(33); }),
+  EXPECT_EQ(error_text([&] { noise.run(33); }),
             "Error [data] Step::run.rows = 33: must be from 1 to StepOptions.batch = 32");
-  EXPECT_NE(error_of([&] { noise.run(int64_t{0}); }).find("Step::run.rows = 0"), std::string::npos);
+  EXPECT_NE(error_text([&] { noise.run(int64_t{0}); }).find("Step::run.rows = 0"), std::string::npos);
   EXPECT_EQ(noise.clock().samples, 0);
 }
 

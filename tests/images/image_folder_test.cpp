@@ -11,6 +11,7 @@
 #include "data/image_reader.h"
 #include "data/scripted_set.h"
 #include "encode.h"
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
@@ -21,15 +22,7 @@ using test::encode_png;
 using test::picture;
 using test::Picture;
 
-template <class F>
-std::string error_text(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -255,12 +248,7 @@ TEST(ImageFolder, SamplesDoNotDependOnWorkersAndDifferByEpoch) {
   }
   const ImageFolder set = image_folder(folder.path(), {.form = ImageForm::random_resized_crop, .size = 16});
   const auto hashes = [&](int64_t workers) {
-    Loader loader(set, {.batch = 5, .seed = 9, .shuffle = true, .workers = workers});
-    std::vector<uint64_t> out;
-    for (const int64_t epoch : {0, 1}) {
-      for (const Batch& batch : loader.epoch(epoch)) out.push_back(test::hash_of(batch));
-    }
-    return out;
+    return test::two_epochs(set, {.batch = 5, .seed = 9, .shuffle = true, .workers = workers});
   };
   const auto expected = hashes(0);
   EXPECT_EQ(std::set<uint64_t>(expected.begin(), expected.end()).size(), 6u);

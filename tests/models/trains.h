@@ -1,4 +1,4 @@
-// What the tests of networks share: the shapes of a model's parameters, and whether it learns one batch.
+// What the tests of networks share: shapes and sizes of a model's parameters, and whether it learns one batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,6 +15,20 @@ inline std::map<std::string, Shape> shapes_of(const Model& model) {
   std::map<std::string, Shape> shapes;
   for (const Parameter& parameter : model.parameters()) shapes[parameter.name] = parameter.shape;
   return shapes;
+}
+
+/// What torchvision publishes of a network.
+struct Published {
+  const char* name;
+  ModelFunction function;
+  int64_t parameters;
+  size_t tensors;  ///< parameters and running statistics
+};
+
+inline void expect_sizes(const Published& row) {
+  const Model model(row.function, {3, 224, 224});
+  EXPECT_EQ(model.parameter_count(), row.parameters) << row.name;
+  EXPECT_EQ(model.parameters().size(), row.tensors) << row.name;
 }
 
 /// A network for 10 classes of square images of three channels.

@@ -11,18 +11,12 @@
 
 #include "optim/glob.h"
 #include "optim/rules.h"
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
 
-std::string error_text(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

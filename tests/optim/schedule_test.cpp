@@ -10,18 +10,12 @@
 
 #include "brisk/optimizer.h"
 #include "optim/schedule_body.h"
+#include "support/error_text.h"
 
 namespace brisk {
 namespace {
 
-std::string error_text(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 double rate(const Schedule& schedule, int64_t update) { return schedule.at({.updates = update}); }
 

@@ -5,8 +5,8 @@ set -euo pipefail
 kind="$1"
 shift
 if [ -n "${BRISK_SANITIZE:-}" ]; then
-  echo "this build is sanitized already"
-  exit 0
+  echo "SKIPPED: this build is sanitized already"
+  exit 77
 fi
 build="$(dirname "$BRISK_BIN")/$kind"
 launcher=()

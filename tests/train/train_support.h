@@ -15,6 +15,7 @@
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/linear.h"
 #include "brisk/trainer.h"
+#include "support/error_text.h"
 
 namespace brisk {
 
@@ -76,13 +77,6 @@ inline FitOptions quiet(Duration duration) {
   return options;
 }
 
-inline std::string error_text(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using test::error_text;
 
 }  // namespace brisk
