@@ -80,7 +80,8 @@ void Step::Impl::follow_freeze() {
       take_memory();
       keep_moments(before, moments);
     } catch (...) {
-      runtime_.reset();  // nothing of the old plans is left; the next run prepares anew
+      runtime_.reset();  // nothing of the old plans and moments is left; the next run prepares anew
+      for (passes::ParameterRule& rule : rules_) rule.started = updates_;
       freeze_versions_ = freeze_versions();
       throw;
     }
