@@ -1,0 +1,75 @@
+// brisk/kernels/layout.h: element types and the order of elements in memory: casts, transposes, boxes of strided
+// tensors, fills.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "brisk/export.h"
+#include "brisk/kernels/run_state.h"
+#include "brisk/kernels/stream.h"
+#include "brisk/tensor.h"
+
+namespace brisk::kernels {
+
+struct CastOptions {
+  int64_t count = 0;  ///< elements
+  DType from = DType::f32;
+  const void* input = nullptr;
+  void* output = nullptr;  ///< may be input where the types have one size
+  DType to = DType::f32;
+};
+/// Between all element types. To a narrower float: rounds to nearest even. A float to an integer is cut towards 0 and
+/// limited to the range, NaN becomes 0; an integer to a narrower one keeps its low bits.
+BRISK_EXPORT void cast(const CastOptions& options, CudaStream stream);
+
+struct TransposeOptions {
+  int64_t batch = 1;    ///< matrices, each transposed
+  int64_t columns = 0;  ///< of the input
+  DType from = DType::f32;
+  const void* input = nullptr;  ///< [batch][rows][columns]
+  void* output = nullptr;       ///< [batch][columns][rows]; apart from input
+  int64_t rows = 0;             ///< of the input
+  DType to = DType::f32;        ///< elements are cast as by `cast`
+};
+/// Images [N][C][H W] to channels last: batch = N, rows = C, columns = H W; back: rows = H W, columns = C. A row or
+/// column of one element makes it a cast.
+BRISK_EXPORT void transpose(const TransposeOptions& options, CudaStream stream);
+
+struct CopyBoxOptions {
+  /// Elements of the output before the input's first one, one a dimension; negative: that many of the input are left
+  /// out. Empty: zeros.
+  std::span<const int64_t> before = {};
+  std::span<const int64_t> dims = {};  ///< of the box that is written; 1 to 8
+  DType dtype = DType::f32;
+  const void* input = nullptr;
+  std::span<const int64_t> input_dims = {};  ///< of the input; empty: dims
+  /// In elements, one a dimension; empty: row-major over input_dims.
+  std::span<const int64_t> input_strides = {};
+  void* output = nullptr;                        ///< of the box; apart from input
+  std::span<const int64_t> output_strides = {};  ///< in elements; empty: row-major over dims
+  double value = 0;                              ///< written where the input has no element
+};
+/// Element x of the output becomes element x - before of the input, or `value` where there is none: concat (one call an
+/// input, with the output's strides), slice (before negative), pad (before positive), permute (input_strides).
+BRISK_EXPORT void copy_box(const CopyBoxOptions& options, CudaStream stream);
+
+struct FillOptions {
+  int64_t count = 0;  ///< elements
+  DType dtype = DType::f32;
+  void* output = nullptr;
+  double value = 0;
+};
+BRISK_EXPORT void fill(const FillOptions& options, CudaStream stream);
+
+struct StoreGradientOptions {
+  int64_t count = 0;               ///< elements
+  DType from = DType::f32;         ///< of gradient: f32, f16 or bf16
+  const void* gradient = nullptr;  ///< of this micro-batch
+  float* output = nullptr;         ///< of the window
+  const RunState* run = nullptr;   ///< in device memory; null: overwrites
+};
+/// output = gradient, or output += gradient where run->accumulate is not 0.
+BRISK_EXPORT void store_gradient(const StoreGradientOptions& options, CudaStream stream);
+
+}  // namespace brisk::kernels
