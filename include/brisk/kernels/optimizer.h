@@ -7,12 +7,11 @@
 #include <span>
 
 #include "brisk/export.h"
+#include "brisk/kernels/status.h"
 #include "brisk/kernels/stream.h"
 #include "brisk/tensor.h"
 
 namespace brisk::kernels {
-
-struct Status;
 
 /// Elements that a block of the walks covers.
 constexpr int64_t kUpdateChunk = 4096;
@@ -48,9 +47,11 @@ struct GradientStatsOptions {
   int32_t* bad_tensor = nullptr;        ///< written: first tensor with an element that is not finite, or -1; null: not
   int64_t chunks = 0;                   ///< of table, as number_chunks returned it
   double clip_norm = 0;                 ///< largest norm of the gradients; 0: any
+  int32_t node = -1;                    ///< for status
   const float* ratio = nullptr;         ///< factor of all gradients, in device memory; null: 1
   const float* scale = nullptr;         ///< loss scale that is in all gradients, in device memory; null: 1
   float* stats = nullptr;               ///< written, [3]: see gradient_stats
+  Status* status = nullptr;             ///< set where an element is not finite; null: not, as with a loss scale
   const UpdateTensor* table = nullptr;  ///< [tensors], in device memory: count, first_chunk and gradient are read
   int64_t tensors = 0;
   void* workspace = nullptr;  ///< gradient_stats_workspace_bytes(chunks), 16-byte aligned
