@@ -55,6 +55,8 @@ def layer_of(path):
 def layer_of_public(path):
     if path.startswith("brisk/ops/"):
         return "graph"
+    if path.startswith("brisk/kernels/"):
+        return "kernels"
     return OWNER.get(path[len("brisk/"):])
 
 

@@ -1,0 +1,20 @@
+// brisk/kernels/stream.h: what launchers share: the stream they launch into and the counters they need.
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace brisk {
+
+/// A cudaStream_t; null: the default stream.
+using CudaStream = ::CUstream_st*;
+
+namespace kernels {
+
+/// Bytes of the buffer that options call `counters`: zero before its first use; each launch leaves it zero again.
+/// Launches that may run at the same time need one each; those of one stream share one.
+inline constexpr int64_t kCounterBytes = 4096;
+
+}  // namespace kernels
+}  // namespace brisk
