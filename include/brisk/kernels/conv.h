@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "brisk/export.h"
+#include "brisk/kernels/activation.h"
 #include "brisk/kernels/gemm.h"
 #include "brisk/kernels/stream.h"
 #include "brisk/tensor.h"

@@ -4,13 +4,11 @@
 #include <cstdint>
 
 #include "brisk/export.h"
+#include "brisk/kernels/activation.h"
 #include "brisk/kernels/stream.h"
 #include "brisk/tensor.h"
 
 namespace brisk::kernels {
-
-/// Applied to an element just before it is stored. relu: max(x, 0), a NaN stays one.
-enum class Activation : uint8_t { none, relu };
 
 /// Rows x columns of the output that one thread block computes. automatic: chosen by the sizes.
 enum class MatrixTile : uint8_t { automatic, m128n128, m128n64, m64n64 };

@@ -1,4 +1,4 @@
-// brisk/kernels/stream.h: what launchers share: the stream they launch into and the counters they need.
+// brisk/kernels/stream.h: the stream that kernels are launched on, without a CUDA header, and the counters they need.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ struct CUstream_st;
 
 namespace brisk {
 
-/// A cudaStream_t; null: the default stream.
+/// What cudaStream_t is: it goes in as it is; null is the default stream.
 using CudaStream = ::CUstream_st*;
 
 namespace kernels {
