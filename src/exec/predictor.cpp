@@ -303,8 +303,10 @@ void Predictor::Impl::compute(Workplace& place, int64_t rows, float* const* para
   for (size_t i = 0; i < batches_.size(); ++i) {
     for (; rows - done >= batches_[i]; done += batches_[i]) {
       arguments.first_sample = done;
-      const backend::Fault fault = place.programs[i]->run(backend::StepList::micro_batch, arguments);
-      if (fault.kind != backend::Fault::Kind::none) raise(*plans_[i], fault, done);
+      place.programs[i]->run(backend::StepList::micro_batch, arguments);
+      backend::Report report;
+      place.runtime->report(0, report);
+      if (report.fault.kind != backend::Fault::Kind::none) raise(*plans_[i], report.fault, done);
       for (size_t k = 0; k < inputs_.size(); ++k)
         place.inputs[k] = static_cast<const char*>(place.inputs[k]) + batches_[i] * input_bytes_[k];
       for (size_t k = 0; k < outputs_.size(); ++k)

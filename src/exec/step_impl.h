@@ -99,7 +99,6 @@ class Step::Impl {
     std::shared_ptr<const exec::CompiledPlan> plan;
     std::unique_ptr<backend::Program> program;
     uint64_t used = 0;
-    int64_t stats_offset = -1;        // of the gradient norm in the arena
     std::vector<int32_t> seed_slots;  // scalar of each term, or -1
     std::vector<Cohort> cohorts;
     int32_t rate = -1, ratio = -1;
@@ -127,9 +126,9 @@ class Step::Impl {
   void write_seeds(PlanEntry& entry);
   void write_update_scalars(PlanEntry& entry);
   void check_counts();
-  backend::Fault launch(PlanEntry& entry, backend::StepList list, bool accumulates, void* const* outputs = nullptr);
-  void take_totals(Sums& sums, bool training);
-  void finish_update(PlanEntry& entry, const backend::Fault& fault);
+  backend::Report launch(PlanEntry& entry, backend::StepList list, bool accumulates, void* const* outputs = nullptr);
+  void take_totals(Sums& sums, const double* totals, bool training);
+  void finish_update(PlanEntry& entry, const backend::Report& report);
   void drop_window();
   [[noreturn]] void raise(const PlanEntry& entry, const backend::Fault& fault);
   void mark_trained();
@@ -164,7 +163,6 @@ class Step::Impl {
   std::unique_ptr<backend::Runtime> runtime_;
   Arena activations_, gradients_, moments_;
   std::vector<float> scalars_;
-  std::vector<double> totals_;
   backend::Bindings bindings_;
   std::vector<std::unique_ptr<PlanEntry>> entries_;
   uint64_t uses_ = 0;

@@ -131,7 +131,6 @@ void Step::Impl::take_memory() {
   moments_ = Arena(bytes.moments, "moments");
   activations_ = Arena(bytes.activations, "activations");
   scalars_.assign(plan->graph.scalars.size() + terms_.size() + 8, 0.0f);
-  totals_.assign(2 * (terms_.size() + metric_names_.size()) + 2, 0.0);
   const auto count = static_cast<size_t>(program_.parameters.size());
   for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2})
     list->assign(count, nullptr);
@@ -145,7 +144,6 @@ void Step::Impl::take_memory() {
     if (optimizer.moments() == 2) bindings_.moment2[i] = floats(moments_) + layout_.floats + layout_.offsets[i];
   }
   bindings_.scalars = scalars_.data();
-  bindings_.totals = totals_.data();
   bindings_.arena = reinterpret_cast<char*>(activations_.data());
   add_entry(std::move(plan));
 }
@@ -209,8 +207,6 @@ void Step::Impl::bind(PlanEntry& entry) {
     const auto named = [&](const char* name) { return slot(passes::cohort_scalar(name, started)); };
     entry.cohorts.push_back({started, named("first"), named("bias1"), named("bias2")});
   }
-  for (const graph::Node& node : graph.nodes)
-    if (node.op->name == "gradient_stats") entry.stats_offset = graph.value(node.outputs[0]).offset;
 }
 
 }  // namespace brisk

@@ -171,22 +171,24 @@ void Step::Impl::drop_window() {
 
 // ---- runs
 
-Fault Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, void* const* outputs) {
-  std::fill(totals_.begin(), totals_.end(), 0.0);
+backend::Report Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, void* const* outputs) {
   backend::RunArguments arguments;
   arguments.inputs = input_pointers_.data();
   arguments.outputs = outputs;
   arguments.accumulate = accumulates;
   arguments.attempt = attempts_;
   arguments.first_sample = entry.phase == Phase::train ? window_.samples : evaluation_.samples;
-  return entry.program->run(list, arguments);
+  entry.program->run(list, arguments);
+  backend::Report report;
+  runtime_->report(0, report);
+  return report;
 }
 
-void Step::Impl::take_totals(Sums& sums, bool training) {
+void Step::Impl::take_totals(Sums& sums, const double* totals, bool training) {
   for (size_t i = 0; i < sums.sum.size(); ++i) {
-    sums.sum[i] += totals_[2 * i];
-    sums.count[i] += totals_[2 * i + 1];
-    if (training && i < terms_.size()) window_.count[i] += totals_[2 * i + 1];
+    sums.sum[i] += totals[2 * i];
+    sums.count[i] += totals[2 * i + 1];
+    if (training && i < terms_.size()) window_.count[i] += totals[2 * i + 1];
   }
 }
 
@@ -214,13 +216,13 @@ void Step::Impl::run(Close close) {
   window_.samples += rows;
   if (closes) write_update_scalars(entry);
   window_.samples -= rows;
-  const Fault fault =
+  const backend::Report report =
       launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
-  if (fault.kind == Fault::Kind::label || fault.kind == Fault::Kind::user_op) {
+  if (report.fault.kind == Fault::Kind::label || report.fault.kind == Fault::Kind::user_op) {
     drop_window();
-    raise(entry, fault);
+    raise(entry, report.fault);
   }
-  take_totals(train_, true);
+  take_totals(train_, report.totals, true);
   window_.samples += rows;
   ++window_.micro_batches;
   train_.samples += rows;
@@ -229,7 +231,7 @@ void Step::Impl::run(Close close) {
     check_counts();
     finish_update(entry, launch(entry, StepList::update, false));
   } else if (closes) {
-    finish_update(entry, fault);
+    finish_update(entry, report);
   }
 }
 
@@ -252,10 +254,10 @@ void Step::Impl::flush() {
   finish_update(*entry, launch(*entry, StepList::update, false));
 }
 
-void Step::Impl::finish_update(PlanEntry& entry, const Fault& fault) {
-  if (entry.stats_offset >= 0) gradient_norm_ = *reinterpret_cast<const float*>(bindings_.arena + entry.stats_offset);
+void Step::Impl::finish_update(PlanEntry& entry, const backend::Report& report) {
+  if (report.stats) gradient_norm_ = report.stats[0];
   drop_window();
-  if (fault.kind != Fault::Kind::none) raise(entry, fault);
+  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
   ++updates_;
 }
 
@@ -289,9 +291,9 @@ void Step::Impl::evaluate(void* const* outputs) {
   follow_freeze();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
-  const Fault fault = launch(entry, StepList::micro_batch, false, outputs);
-  if (fault.kind != Fault::Kind::none) raise(entry, fault);
-  take_totals(evaluation_, false);
+  const backend::Report report = launch(entry, StepList::micro_batch, false, outputs);
+  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
+  take_totals(evaluation_, report.totals, false);
   evaluation_.samples += rows;
 }
 
@@ -300,11 +302,11 @@ std::vector<std::pair<std::string, double>> Step::Impl::count() {
   prepare();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::count, rows, false);
-  const Fault fault = launch(entry, StepList::micro_batch, false);
-  if (fault.kind != Fault::Kind::none) raise(entry, fault);
+  const backend::Report report = launch(entry, StepList::micro_batch, false);
+  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
   std::vector<std::pair<std::string, double>> counts;
   const std::vector<std::string>& names = entry.plan->graph.totals;
-  for (size_t i = 0; i < names.size(); ++i) counts.emplace_back(names[i], totals_[2 * i + 1]);
+  for (size_t i = 0; i < names.size(); ++i) counts.emplace_back(names[i], report.totals[2 * i + 1]);
   return counts;
 }
 

@@ -33,8 +33,14 @@ const char* name(Place place) {
       return "moment1";
     case Place::moment2:
       return "moment2";
+    case Place::staged:
+      return "staged";
+    case Place::shadow:
+      return "shadow";
     case Place::scalar:
       return "scalar";
+    case Place::state:
+      return "state";
     case Place::totals:
       return "totals";
   }

@@ -43,14 +43,18 @@ enum class Place : uint8_t {
   gradient,    ///< slot: index into Graph::parameters
   moment1,     ///< slot: index into Graph::parameters
   moment2,     ///< slot: index into Graph::parameters
+  staged,      ///< slot: as buffer; what an update that counts makes the buffer's new value
+  shadow,      ///< slot: index into Graph::parameters; its value in 16 bits
   scalar,      ///< slot: index into Graph::scalars; one f32 that the host writes before a run
+  state,       ///< slot 0: the loss scale, f32; slot 1: backend::Counter::count counters, i64
   totals,      ///< slot: index into Graph::totals; two doubles (sum, count) that add up until they are read
 };
 const char* name(Place place);
 
 /// How the elements of an activation lie. `lanes`: [ceil(N / L)][elements of one sample][L samples], the samples of a
-/// block side by side, unused lanes of the last block unspecified. `plain`: row-major (values without a batch).
-enum class Layout : uint8_t { plain, lanes };
+/// block side by side, unused lanes of the last block unspecified. `channels_last`: a sample [C, H, W] as [H][W][C].
+/// `plain`: row-major (values without a batch).
+enum class Layout : uint8_t { plain, lanes, channels_last };
 
 struct Value {
   ValueType type;
@@ -83,6 +87,8 @@ struct Node {
   std::vector<std::string> declined;
   int64_t workspace_bytes = 0;    ///< filled by select: shared by all workers while the node runs
   int64_t workspace_offset = -1;  ///< filled by memory
+  int32_t launches = 0;           ///< filled by select: kernels on a device (the group's last member has all)
+  double seconds = 0;             ///< filled by select: modelled, likewise; 0: the target has no model
   int32_t wave = -1;              ///< filled by schedule: nodes of one wave may run at once
 };
 

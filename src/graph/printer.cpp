@@ -29,6 +29,8 @@ std::string slot_name(const Graph& graph, const Value& value) {
       return entry(graph.scalars, value.slot);
     case Place::totals:
       return entry(graph.totals, value.slot);
+    case Place::state:
+      return value.slot == 0 ? "scale" : "counters";
     default:
       return entry(graph.parameters, value.slot);
   }
@@ -48,6 +50,7 @@ std::string type_text(const ValueType& type) {
 std::string storage(const Value& value) {
   std::string out;
   if (value.layout == Layout::lanes) out += " lanes";
+  if (value.layout == Layout::channels_last) out += " channels_last";
   if (value.bytes > 0) out += cat(" ", value.bytes, " bytes");
   if (value.alias != kNoValue) out += cat(" in %", value.alias);
   if (value.offset >= 0) out += cat(" at ", value.offset);

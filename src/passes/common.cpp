@@ -66,6 +66,8 @@ size_t slots(const Graph& graph, Place place) {
       return graph.scalars.size();
     case Place::totals:
       return graph.totals.size();
+    case Place::state:
+      return 2;
     default:
       return graph.parameters.size();
   }
@@ -160,6 +162,17 @@ void verify_types(const Graph& graph, const char* pass) {
             cat(at, " makes a value in ", graph::name(place), ", recorded is ", graph::name(value.place)));
     }
   }
+}
+
+bool is_view(const Graph& graph, const Node& node) {
+  if (!node.op->view) return false;
+  const graph::Value &in = graph.value(node.inputs[0]), &out = graph.value(node.outputs[0]);
+  constexpr auto kLast = graph::Layout::channels_last;
+  if (in.layout != kLast && out.layout != kLast) return true;
+  const auto area = [](const graph::Value& value) { return value.type.shape.count() / value.type.shape[0]; };
+  if (in.layout == kLast && out.layout == kLast) return in.type.shape[0] == out.type.shape[0];
+  const graph::Value& last = in.layout == kLast ? in : out;
+  return last.type.shape[0] == 1 || area(last) == 1;
 }
 
 int64_t value_bytes(const Graph& graph, ValueId id, int64_t samples, int lanes) {

@@ -30,6 +30,9 @@ void verify_types(const graph::Graph& graph, const char* pass);
 /// Values that a node makes or reads outside the arena: bytes of one row-major element count, for reports.
 int64_t value_bytes(const graph::Graph& graph, graph::ValueId id, int64_t samples, int lanes);
 
+/// Whether the node only gives its input's bytes another shape: the elements of both lie in one order.
+bool is_view(const graph::Graph& graph, const graph::Node& node);
+
 inline bool is(const graph::Node& node, std::string_view op) { return node.op->name == op; }
 inline const graph::Node& node_at(const graph::Graph& graph, int32_t index) {
   return graph.nodes[static_cast<size_t>(index)];

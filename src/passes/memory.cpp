@@ -89,7 +89,7 @@ class Planner {
       const Node& node = graph_.nodes[i];
       if (node.outputs.empty() || !stored(node.outputs[0])) continue;
       const ValueId out = node.outputs[0];
-      if (node.op->view && stored(node.inputs[0])) {
+      if (is_view(graph_, node) && stored(node.inputs[0])) {
         take_over(out, node.inputs[0]);
         continue;
       }
@@ -277,7 +277,7 @@ class Verifier {
     check(other.offset == value.offset && other.bytes == value.bytes, kPass, "storage",
           cat("a value of ", at(id), " does not lie where what it shares storage with does"));
     const auto number = static_cast<int>(input - writer.inputs.begin());
-    check(writer.op->view || request_.target->in_place(graph_, value.producer, number), kPass, "target",
+    check(is_view(graph_, writer) || request_.target->in_place(graph_, value.producer, number), kPass, "target",
           cat(at(id), " cannot run in place"));
   }
 
@@ -312,7 +312,7 @@ class Verifier {
   bool survives(ValueId id, ValueId other) const {
     for (; other != kNoValue && !made_of(id, other); other = graph_.value(other).alias) {
       const int32_t writer = graph_.value(other).producer;
-      if (node_at(graph_, writer).op->view) continue;
+      if (is_view(graph_, node_at(graph_, writer))) continue;
       for (const int32_t reader : readers_[static_cast<size_t>(id)])
         if (reader != writer && node_at(graph_, reader).wave >= node_at(graph_, writer).wave) return false;
     }

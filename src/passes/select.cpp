@@ -10,8 +10,8 @@ using graph::Place;
 
 namespace {
 
-Layout layout_of(const graph::Value& value, bool plain) {
-  return value.type.batched() && value.place == Place::activation && !plain ? Layout::lanes : Layout::plain;
+Layout layout_of(const backend::Target& target, const graph::Value& value, bool plain) {
+  return value.type.batched() && value.place == Place::activation && !plain ? target.layout(value.type) : Layout::plain;
 }
 
 /// All values together stay far below 63 bits, so that no arithmetic on sizes overflows behind this line.
@@ -32,7 +32,7 @@ void check_bytes(const Graph& graph, int64_t samples, int lanes) {
 Graph select(Graph graph, const PlanRequest& request) {
   check_bytes(graph, request.samples, request.target->lanes());
   const bool plain = request.target->plain(graph, request.samples);
-  for (graph::Value& value : graph.values) value.layout = layout_of(value, plain);
+  for (graph::Value& value : graph.values) value.layout = layout_of(*request.target, value, plain);
   for (size_t i = 0; i < graph.nodes.size();) {
     std::vector<int32_t> nodes = {static_cast<int32_t>(i)};
     while (graph.nodes[i].group >= 0 && i + nodes.size() < graph.nodes.size() &&
@@ -51,6 +51,8 @@ Graph select(Graph graph, const PlanRequest& request) {
       node.implementation = choice.implementation;
       node.declined = choice.declined;
       node.workspace_bytes = index == nodes.back() ? choice.workspace_bytes : 0;
+      node.launches = index == nodes.back() ? choice.launches : 0;
+      node.seconds = index == nodes.back() ? choice.seconds : 0;
     }
     i += nodes.size();
   }
@@ -87,11 +89,11 @@ void verify_select(const Graph& graph, const PlanRequest& request) {
     if (i + 1 < graph.nodes.size()) verify_members(pass, node, graph.nodes[i + 1]);
     for (const auto* list : {&node.inputs, &node.outputs})
       for (const graph::ValueId id : *list)
-        check(graph.value(id).layout == layout_of(graph.value(id), plain), pass, "layout",
+        check(graph.value(id).layout == layout_of(*request.target, graph.value(id), plain), pass, "layout",
               cat(at, " refers to a value of another layout than its kind has"));
+    const auto lanes = [&](graph::ValueId id) { return graph.value(id).layout == Layout::lanes; };
     if (node.op->view)
-      check(graph.value(node.inputs[0]).layout == graph.value(node.outputs[0]).layout, pass, "view",
-            cat(at, " would change the layout"));
+      check(lanes(node.inputs[0]) == lanes(node.outputs[0]), pass, "view", cat(at, " would change the layout"));
   }
   verify_types(graph, pass);
 }

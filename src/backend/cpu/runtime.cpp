@@ -57,7 +57,7 @@ class CpuRuntime;
 class CpuProgram : public Program {
  public:
   CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples, const Bindings& bindings);
-  Fault run(StepList list, const RunArguments& arguments) override;
+  void run(StepList list, const RunArguments& arguments) override;
 
  private:
   struct Lowered {
@@ -82,6 +82,8 @@ class CpuProgram : public Program {
   std::vector<Cursor> cursors_;  ///< one an interval and worker
   Status status_;
   RunState state_;
+  Report report_;               ///< but for the fault the same for all runs
+  std::vector<double> totals_;  ///< two a total, of one run
 };
 
 class CpuRuntime : public Runtime {
@@ -93,6 +95,14 @@ class CpuRuntime : public Runtime {
   int threads() const override { return pool_.threads(); }
   int64_t scratch_bytes() const override { return scratch_.bytes(); }
   int64_t entries() const override { return pool_.entries(); }
+  bool report(int, Report& report) override {
+    if (!reported_) return false;
+    report = *std::exchange(reported_, nullptr);
+    return true;
+  }
+
+  /// Runs end before run() returns: there is never more than one to report.
+  void keep(const Report& report) { reported_ = &report; }
 
   void reserve_scratch(int64_t bytes_each) {
     bytes_each = (bytes_each + 63) / 64 * 64;
@@ -109,10 +119,14 @@ class CpuRuntime : public Runtime {
   Pool pool_;
   Arena scratch_;
   int64_t scratch_each_ = 0;
+  const Report* reported_ = nullptr;
 };
 
 CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples, const Bindings& bindings)
-    : runtime_(runtime) {
+    : runtime_(runtime), totals_(2 * graph.totals.size(), 0.0) {
+  report_.totals = totals_.data();
+  report_.scale = bindings.scale;
+  report_.counters = bindings.counters;
   std::vector<Lowered> lowered;
   int64_t scratch = 0;
   for (size_t i = 0; i < graph.nodes.size();) {
@@ -122,6 +136,8 @@ CpuProgram::CpuProgram(CpuRuntime& runtime, const Graph& graph, int64_t samples,
     const Node& node = graph.nodes[static_cast<size_t>(nodes.back())];
     Lowering lowering = lower(graph, nodes, samples, runtime.isa(), node.implementation);
     scratch = std::max(scratch, lowering.scratch_bytes);
+    if (node.op->name == "gradient_stats")
+      report_.stats = reinterpret_cast<const float*>(bindings.arena + graph.value(node.outputs[0]).offset);
     const bool shared = node.op->view && graph.value(node.outputs[0]).alias != graph::kNoValue;
     lowered.push_back(
         {steps_.size(), node.stage, node.wave, shared ? std::vector<Phase>() : std::move(lowering.phases)});
@@ -156,10 +172,16 @@ void CpuProgram::bind(const Graph& graph, const std::vector<int32_t>& nodes, con
         return slot(bindings.moment1, value.slot);
       case Place::moment2:
         return slot(bindings.moment2, value.slot);
+      case Place::staged:
+        return slot(bindings.staged, value.slot);
+      case Place::shadow:
+        return bindings.shadows[static_cast<size_t>(value.slot)];
       case Place::scalar:
-        return bindings.scalars + value.slot;
+        return const_cast<float*>(bindings.scalars) + value.slot;  // only read
       case Place::totals:
-        return bindings.totals + 2 * value.slot;
+        return totals_.data() + 2 * value.slot;
+      case Place::state:
+        return value.slot == 0 ? static_cast<void*>(bindings.scale) : bindings.counters;
       case Place::input:
       case Place::output:
         return nullptr;
@@ -213,13 +235,14 @@ void CpuProgram::arrange(std::vector<Lowered>& lowered) {
   if (!updating) update_begins_ = intervals_.size();
 }
 
-Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
+void CpuProgram::run(StepList list, const RunArguments& arguments) {
   for (const External& external : externals_) {
     if (external.input) *external.input = arguments.inputs ? arguments.inputs[external.slot] : nullptr;
     if (external.output) *external.output = arguments.outputs ? arguments.outputs[external.slot] : nullptr;
   }
   if (arguments.parameters)
     for (const External& parameter : parameters_) *parameter.input = arguments.parameters[parameter.slot];
+  std::fill(totals_.begin(), totals_.end(), 0.0);
   status_.kind.store(Status::none, std::memory_order_relaxed);
   status_.node = -1;
   state_ = {&status_, arguments.accumulate, arguments.attempt, arguments.first_sample};
@@ -236,7 +259,8 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
       if (item.phase.team) item.phase.team->open(runtime_.pool().spin_ns());
     runtime_.pool().run([&](int worker) { work(worker, first, last); });
   }
-  Fault fault;
+  report_.fault = Fault();
+  Fault& fault = report_.fault;
   switch (status_.kind.load(std::memory_order_relaxed)) {
     case Status::label:
       fault.kind = Fault::Kind::label;
@@ -254,7 +278,7 @@ Fault CpuProgram::run(StepList list, const RunArguments& arguments) {
   fault.node = status_.node;
   fault.sample = status_.sample;
   fault.value = status_.value;
-  return fault;
+  runtime_.keep(report_);
 }
 
 void CpuProgram::work(int worker, size_t first, size_t last) {

@@ -1,10 +1,16 @@
 // Which kernel runs each node: the first candidate of the ordered list that does not decline.
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/lower/lower.h"
 #include "backend/cpu/onednn.h"
+#include "core/arena.h"
+#include "core/machine.h"
 #include "core/text.h"
 #include "graph/op_table.h"
 
@@ -131,13 +137,39 @@ class CpuTarget : public Target {
   const Isa isa_;
 };
 
+/// The host's own memory.
+class HostMemory : public Memory {
+ public:
+  void* allocate(int64_t bytes, const std::string& what) override {
+    Arena arena(bytes, what);
+    void* const address = arena.data();
+    const std::lock_guard lock(mutex_);
+    if (address) arenas_.emplace(address, std::move(arena));
+    return address;
+  }
+  void release(void* address) noexcept override {
+    const std::lock_guard lock(mutex_);
+    arenas_.erase(address);
+  }
+  void write(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void read(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  int64_t available_bytes() const override { return available_memory_bytes(); }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, Arena> arenas_;
+};
+
 class CpuBackend : public Backend {
  public:
   CpuBackend() : isa_(widest_isa()), target_(make_target(isa_)) {}
   std::shared_ptr<const Target> target() const override { return target_; }
   std::unique_ptr<Runtime> runtime(int threads) const override { return make_runtime(isa_, threads); }
+  Memory& memory() const override { return memory_; }
+  bool host_memory() const override { return true; }
 
  private:
+  mutable HostMemory memory_;
   const Isa isa_;
   const std::shared_ptr<const Target> target_;
 };
