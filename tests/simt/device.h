@@ -180,7 +180,7 @@ using identity_t = typename std::common_type<T>::type;
 constexpr int warpSize = 32;
 #define BRISK_SHARED(T, name, ...)                         \
   typedef T simt_t_##name __VA_ARGS__;                     \
-  static char simt_k_##name = 0;                     \
+  static char simt_k_##name = 0;                           \
   simt_t_##name& name = *reinterpret_cast<simt_t_##name*>( \
       ::brisk::simt::shared_alloc(&simt_k_##name, sizeof(simt_t_##name), alignof(simt_t_##name), #name))
 #define BRISK_DYNAMIC_SHARED(T, name) T* const name = reinterpret_cast<T*>(::brisk::simt::tl_blk->dyn)
@@ -258,15 +258,8 @@ inline void __threadfence_system() { brisk::simt::fence(); }
 // ---- atomics -------------------------------------------------------------------------------------------------
 template <class T>
 inline T atomicAdd(T* p, brisk::simt::identity_t<T> v) {
+  static_assert(std::is_integral<T>::value, "sums of floats by atomics depend on the schedule");
   return brisk::simt::rmw(p, [v](T o) { return T(o + v); });
-}
-template <>
-inline __half2 atomicAdd(__half2* p, __half2 v) {
-  return brisk::simt::rmw(p, [v](__half2 o) { return __hadd2(o, v); });
-}
-template <>
-inline __nv_bfloat162 atomicAdd(__nv_bfloat162* p, __nv_bfloat162 v) {
-  return brisk::simt::rmw(p, [v](__nv_bfloat162 o) { return __hadd2(o, v); });
 }
 template <class T>
 inline T atomicSub(T* p, brisk::simt::identity_t<T> v) {
@@ -359,9 +352,10 @@ inline void __stwt(T* p, brisk::simt::identity_t<T> v) {
     return r;                      \
   }
 SIMT_BITS(__float_as_int, float, int)
-SIMT_BITS(__float_as_uint, float, unsigned) SIMT_BITS(__int_as_float, int, float)
-    SIMT_BITS(__uint_as_float, unsigned, float) SIMT_BITS(__double_as_longlong, double, long long)
-        SIMT_BITS(__longlong_as_double, long long, double) inline int __popc(unsigned x) {
+SIMT_BITS(__float_as_uint, float, unsigned)
+SIMT_BITS(__int_as_float, int, float)
+SIMT_BITS(__uint_as_float, unsigned, float) SIMT_BITS(__double_as_longlong, double, long long)
+    SIMT_BITS(__longlong_as_double, long long, double) inline int __popc(unsigned x) {
   return __builtin_popcount(x);
 }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -409,8 +403,9 @@ inline float __saturatef(float x) { return x != x ? 0.f : x < 0 ? 0.f : x > 1 ? 
   inline T min(T a, T b) { return b < a ? b : a; } \
   inline T max(T a, T b) { return a < b ? b : a; }
 SIMT_MINMAX(int)
-SIMT_MINMAX(unsigned) SIMT_MINMAX(long) SIMT_MINMAX(unsigned long) SIMT_MINMAX(long long)
-    SIMT_MINMAX(unsigned long long) inline float min(float a, float b) {
+SIMT_MINMAX(unsigned)
+SIMT_MINMAX(long)
+SIMT_MINMAX(unsigned long) SIMT_MINMAX(long long) SIMT_MINMAX(unsigned long long) inline float min(float a, float b) {
   return std::fmin(a, b);
 }
 inline float max(float a, float b) { return std::fmax(a, b); }
@@ -445,8 +440,9 @@ inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162
   inline __half2 h2##name(__half2 a) { return __halves2half2(h##name(a.x), h##name(a.y)); } \
   inline __nv_bfloat162 h2##name(__nv_bfloat162 a) { return __halves2bfloat162(h##name(a.x), h##name(a.y)); }
 SIMT_HMATH(exp, std::exp(x))
-SIMT_HMATH(exp2, std::exp2(x)) SIMT_HMATH(log, std::log(x)) SIMT_HMATH(log2, std::log2(x))
-    SIMT_HMATH(sqrt, std::sqrt(x)) SIMT_HMATH(rsqrt, 1.f / std::sqrt(x)) SIMT_HMATH(rcp, 1.f / x)
-        SIMT_HMATH(tanh, std::tanh(x)) SIMT_HMATH(sin, std::sin(x)) SIMT_HMATH(cos, std::cos(x))
-            SIMT_HMATH(floor, std::floor(x)) SIMT_HMATH(ceil, std::ceil(x)) SIMT_HMATH(rint, std::nearbyint(x))
-                SIMT_HMATH(trunc, std::trunc(x))
+SIMT_HMATH(exp2, std::exp2(x))
+SIMT_HMATH(log, std::log(x))
+SIMT_HMATH(log2, std::log2(x)) SIMT_HMATH(sqrt, std::sqrt(x)) SIMT_HMATH(rsqrt, 1.f / std::sqrt(x))
+    SIMT_HMATH(rcp, 1.f / x) SIMT_HMATH(tanh, std::tanh(x)) SIMT_HMATH(sin, std::sin(x)) SIMT_HMATH(cos, std::cos(x))
+        SIMT_HMATH(floor, std::floor(x)) SIMT_HMATH(ceil, std::ceil(x)) SIMT_HMATH(rint, std::nearbyint(x))
+            SIMT_HMATH(trunc, std::trunc(x))
