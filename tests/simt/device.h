@@ -354,10 +354,9 @@ inline void __stwt(T* p, brisk::simt::identity_t<T> v) {
 SIMT_BITS(__float_as_int, float, int)
 SIMT_BITS(__float_as_uint, float, unsigned)
 SIMT_BITS(__int_as_float, int, float)
-SIMT_BITS(__uint_as_float, unsigned, float) SIMT_BITS(__double_as_longlong, double, long long)
-    SIMT_BITS(__longlong_as_double, long long, double) inline int __popc(unsigned x) {
-  return __builtin_popcount(x);
-}
+SIMT_BITS(__uint_as_float, unsigned, float)
+SIMT_BITS(__double_as_longlong, double, long long)
+SIMT_BITS(__longlong_as_double, long long, double) inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
@@ -442,7 +441,9 @@ inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162
 SIMT_HMATH(exp, std::exp(x))
 SIMT_HMATH(exp2, std::exp2(x))
 SIMT_HMATH(log, std::log(x))
-SIMT_HMATH(log2, std::log2(x)) SIMT_HMATH(sqrt, std::sqrt(x)) SIMT_HMATH(rsqrt, 1.f / std::sqrt(x))
-    SIMT_HMATH(rcp, 1.f / x) SIMT_HMATH(tanh, std::tanh(x)) SIMT_HMATH(sin, std::sin(x)) SIMT_HMATH(cos, std::cos(x))
-        SIMT_HMATH(floor, std::floor(x)) SIMT_HMATH(ceil, std::ceil(x)) SIMT_HMATH(rint, std::nearbyint(x))
-            SIMT_HMATH(trunc, std::trunc(x))
+SIMT_HMATH(log2, std::log2(x))
+SIMT_HMATH(sqrt, std::sqrt(x))
+SIMT_HMATH(rsqrt, 1.f / std::sqrt(x))
+SIMT_HMATH(rcp, 1.f / x) SIMT_HMATH(tanh, std::tanh(x)) SIMT_HMATH(sin, std::sin(x)) SIMT_HMATH(cos, std::cos(x))
+    SIMT_HMATH(floor, std::floor(x)) SIMT_HMATH(ceil, std::ceil(x)) SIMT_HMATH(rint, std::nearbyint(x))
+        SIMT_HMATH(trunc, std::trunc(x))

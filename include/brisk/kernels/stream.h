@@ -1,11 +1,11 @@
-// brisk/kernels/stream.h: the stream of a launcher, named without a CUDA header.
+// brisk/kernels/stream.h: the stream that kernels are launched on, without a CUDA header.
 #pragma once
 
 struct CUstream_st;
 
 namespace brisk {
 
-/// CUDA's own cudaStream_t. Null: the default stream.
+/// What cudaStream_t is: it goes in as it is; null is the default stream.
 using CudaStream = ::CUstream_st*;
 
 }  // namespace brisk
