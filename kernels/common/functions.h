@@ -107,7 +107,7 @@ __device__ __forceinline__ float huber(float d, float delta) {
 /// x^(exponent + rest), rest being what the rounding of the exponent lost.
 __device__ __forceinline__ float power(float x, float exponent, float rest) {
   const float y = powf(x, exponent);
-  return rest == 0 || !(x > 0) || isinf(x) ? y : y * expf(rest * logf(x));
+  return rest == 0 || !(x > 0) || std::isinf(x) ? y : y * expf(rest * logf(x));
 }
 
 }  // namespace brisk::kernels
