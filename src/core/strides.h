@@ -1,4 +1,5 @@
-// Iteration spaces: sizes of dimensions, and for each operand how far apart, in elements, neighbours of a dimension lie.
+// Iteration spaces: sizes of dimensions, and for each operand how far apart, in elements, neighbours of a dimension
+// lie.
 #pragma once
 
 #include <cstddef>
