@@ -8,7 +8,7 @@ foreach(folder IN LISTS brisk_folders)
 endforeach()
 
 # An optional dependency is a folder and its no_ twin. kernels/ is compiled apart, below.
-set(brisk_left_out backend/cpu/kernels backend/cuda)
+set(brisk_left_out backend/cpu/kernels backend/cuda backend/no_cuda)
 foreach(part IN ITEMS "ONEDNN backend/cpu onednn" "JPEG data jpeg" "PNG data png")
   separate_arguments(part)
   list(GET part 0 found)
@@ -45,6 +45,10 @@ if(BRISK_HAVE_PNG)
 endif()
 set(brisk_object_files $<TARGET_OBJECTS:brisk_objects>)
 
+# The CUDA backend is objects of its own: the tests put the one on the emulated runtime in their place.
+file(GLOB brisk_no_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/no_cuda/*.cpp")
+brisk_object_library(brisk_cuda_objects OPTIMIZE -O2 SOURCES ${brisk_no_cuda_sources})
+
 # Kernels: each file once per instruction set, with BRISK_ISA as the name of the namespace it fills. The backend picks one at
 # run time. Narrow ones stand first: where two objects hold the same inline function, the linker keeps the first.
 set(brisk_isa_avx2 -mavx2 -mfma -mbmi2 -mf16c)
@@ -73,7 +77,7 @@ if(BRISK_HAVE_PNG)
 endif()
 
 function(brisk_library name)
-  add_library(${name} ${ARGN} ${brisk_object_files})
+  add_library(${name} ${ARGN} ${brisk_object_files} $<TARGET_OBJECTS:brisk_cuda_objects>)
   brisk_own_target(${name})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_compile_features(${name} PUBLIC cxx_std_20)

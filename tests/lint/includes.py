@@ -26,7 +26,7 @@ ALLOWED = {
     "tune": ["core", "graph", "backend.h", "optim", "passes", "exec"],
     "models": [],
     "cli": ["core"],
-    "kernels": [],
+    "kernels": ["core"],
 }
 # Layers that stand outside: they are users of the public API and may include any public header.
 USERS = ("models", "cli")
@@ -55,6 +55,8 @@ def layer_of(path):
 def layer_of_public(path):
     if path.startswith("brisk/ops/"):
         return "graph"
+    if path.startswith("brisk/kernels/"):
+        return "kernels"
     return OWNER.get(path[len("brisk/"):])
 
 
