@@ -1,13 +1,16 @@
-// Reductions of a warp, of a block, of rows and of columns, in an order that sizes alone decide: the same bits each run.
+// Reductions of a warp, of a block, of rows and of columns, in an order that sizes alone decide: the same bits each
+// run.
 //
 //   warp_reduce(value, join)            all lanes get the result; join(a, b) has a from the lower lane
 //   row_reduce<kThreads>(value, join)   the same for the 32 or 256 threads that share a row
-//   finish_columns<Kind>(...)           sums and the like over the rows of [outer, rows, columns]: lanes, then warps, then
+//   finish_columns<Kind>(...)           sums and the like over the rows of [outer, rows, columns]: lanes, then warps,
+//   then
 //                                       slices of rows, which the last block to arrive joins in their order
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "kernels/common/check.h"
@@ -94,7 +97,8 @@ __device__ __forceinline__ T block_reduce(T value, Join join, T* scratch) {
   return value;
 }
 
-// ---- rows: blocks of kRowBlock threads, of which kThreads (32 or all) share a row ---------------------------------------
+// ---- rows: blocks of kRowBlock threads, of which kThreads (32 or all) share a row
+// ---------------------------------------
 
 constexpr int kRowBlock = 256;
 
@@ -119,7 +123,8 @@ __device__ __forceinline__ void for_vectors(int64_t size, const F& f) {
   for (int64_t i = static_cast<int64_t>(threadIdx.x % kThreads) * kWidth; i < size; i += kThreads * kWidth) f(i);
 }
 
-// ---- host: choice of the vectors and of the threads of a row -------------------------------------------------------------
+// ---- host: choice of the vectors and of the threads of a row
+// -------------------------------------------------------------
 
 /// Elements in 16 bytes.
 inline int64_t full_width(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
@@ -160,7 +165,8 @@ unsigned row_blocks(int64_t rows, const char* field) {
   return blocks_for(rows, kRowBlock / kThreads, field);
 }
 
-// ---- columns: [outer, rows, columns]; a thread has kWidth columns beside each other and strides over rows ----------------
+// ---- columns: [outer, rows, columns]; a thread has kWidth columns beside each other and strides over rows
+// ----------------
 
 constexpr int kColumnThreads = 256;
 constexpr int kColumnWarps = kColumnThreads / kWarpThreads;
@@ -208,6 +214,17 @@ inline int64_t partial_floats(DType dtype, int64_t outer, int64_t rows, int64_t 
     slices = std::max<int64_t>(slices, reduced_columns(outer, rows, columns, width).slices);
   }
   return slices > 1 ? slices * fields * outer * columns : 0;
+}
+
+/// Partial results go through the workspace, in an order that counters keep; none of both where nothing is needed.
+inline void check_workspace(const std::string& launcher, const void* workspace, int64_t bytes, int64_t needed,
+                            const int32_t* counters) {
+  check_option(bytes >= needed, (launcher + ".workspace_bytes").c_str(), bytes,
+               (std::to_string(needed) + " are needed").c_str());
+  if (needed > 0) {
+    check_pointer(workspace, (launcher + ".workspace").c_str());
+    check_pointer(counters, (launcher + ".counters").c_str());
+  }
 }
 
 inline dim3 column_grid(const Columns& c, const char* field) {
@@ -267,9 +284,9 @@ struct ColumnResult {
   float field[Kind::kFields];
 };
 
-/// Joins what the threads of a block have (count: rows of this thread), then what the blocks of all slices have. Called by
-/// all threads. partials: slices x kFields x outer x columns floats, counters: one a block of a slice; both unused with one
-/// slice.
+/// Joins what the threads of a block have (count: rows of this thread), then what the blocks of all slices have. Called
+/// by all threads. partials: slices x kFields x outer x columns floats, counters: one a block of a slice; both unused
+/// with one slice.
 template <class Kind, int kWidth>
 __device__ __forceinline__ ColumnResult<Kind> finish_columns(const Columns& c, float count,
                                                              float (&value)[Kind::kFields][kWidth], float* partials,
