@@ -71,9 +71,11 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kPoolThreads) max_pool(const T* x, T* y, int32_t* index, Pooling p) {
   for_pixel<kWidth>(p, p.width.out, [&](int64_t n, int32_t row, int32_t column, int64_t channel) {
     const T* image = x + n * p.height.in * p.width.in * p.channels + channel;
+    const int32_t first = p.height.first_in(row) * p.width.in + p.width.first_in(column);
     float best[kWidth];
     int32_t at[kWidth];
-    bool begun = false;
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) best[i] = -INFINITY, at[i] = first;
     for (int32_t h = p.height.first_in(row); h < p.height.last_in(row); ++h) {
       for (int32_t w = p.width.first_in(column); w < p.width.last_in(column); ++w) {
         const int32_t pixel = h * p.width.in + w;
@@ -81,12 +83,10 @@ __global__ void __launch_bounds__(kPoolThreads) max_pool(const T* x, T* y, int32
         load_floats(image + pixel * p.channels, v);
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) {
-          // A NaN compares with nothing: the first one is taken and stays.
-          if (begun && (v[i] <= best[i] || best[i] != best[i])) continue;
+          if (!(v[i] > best[i] || (v[i] != v[i] && best[i] == best[i]))) continue;  // the first NaN stays
           best[i] = v[i];
           at[i] = pixel;
         }
-        begun = true;
       }
     }
     const int64_t to = ((n * p.height.out + row) * p.width.out + column) * p.channels + channel;
