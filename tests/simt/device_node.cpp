@@ -144,13 +144,7 @@ class Runner {
       : case_(made.node_case), graph_(build_low(made)), in_place_(in_place), outcome_(outcome) {}
 
   void run() {
-    const auto target = cuda::make_target(profile());
-    const backend::Choice choice = target->choose(graph_, {0}, case_.samples);
-    if (choice.implementation.empty()) {
-      outcome_.declined = choice.declined.empty() ? "no reason" : choice.declined.front();
-      return;
-    }
-    const cuda::Lowering lowering = cuda::lower(graph_, {0}, case_.samples, profile(), choice.implementation);
+    const cuda::Lowering lowering = cuda::lower(graph_, {0}, case_.samples, profile(), "native");
     allocate(lowering);
     for (const cuda::Launch& launch : lowering.launches) launch.run(operands_, nullptr);
     simt::check(cudaDeviceSynchronize());
@@ -311,6 +305,13 @@ DeviceCase device_case(NodeCase node_case, DType dtype) {
     if (graph::is_low(graph.type(graph.nodes[0].inputs[i]).dtype))
       for (double& value : made.node_case.inputs[i].data) value = rounded(value, dtype);
   return made;
+}
+
+std::string declined(const DeviceCase& device_case) {
+  const backend::Choice choice =
+      cuda::make_target(profile())->choose(build_low(device_case), {0}, device_case.node_case.samples);
+  if (!choice.implementation.empty()) return "";
+  return choice.declined.empty() ? "no reason" : choice.declined.front();
 }
 
 Outcome run_on_device(const DeviceCase& device_case, int in_place) {

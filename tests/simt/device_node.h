@@ -13,10 +13,12 @@ struct DeviceCase {
   NodeCase node_case;
   DType dtype = DType::f32;
 };
-/// Whether the operation has such a form here.
+/// Whether the operation has a form of that type.
 bool has_form(const NodeCase& node_case, DType dtype);
 DeviceCase device_case(NodeCase node_case, DType dtype);
 
+/// Why no kernel takes it; "" when one does.
+std::string declined(const DeviceCase& device_case);
 /// Outputs, and everything that a plan relies on checked on the way, as by run_node. `in_place`: the input whose memory
 /// output 0 shares, or -1.
 Outcome run_on_device(const DeviceCase& device_case, int in_place = -1);
