@@ -212,8 +212,8 @@ class Runner {
   /// The input whose memory an output changes: the same slot of the same store.
   int shared_input(size_t i) const {
     const Value& out = output(i);
-    constexpr Place kShared[] = {Place::parameter, Place::buffer, Place::moment1, Place::moment2, Place::staged,
-                                 Place::state};
+    constexpr Place kShared[] = {Place::parameter, Place::buffer, Place::moment1,
+                                 Place::moment2,   Place::staged, Place::state};
     if (std::find(std::begin(kShared), std::end(kShared), out.place) == std::end(kShared)) return -1;
     for (size_t k = 0; k < node().inputs.size(); ++k)
       if (input(k).place == out.place && input(k).slot == out.slot) return static_cast<int>(k);

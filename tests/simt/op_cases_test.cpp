@@ -89,9 +89,8 @@ TEST_P(CudaOpCases, AgreesWithReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Emulated, CudaOpCases, testing::ValuesIn(cuda_rows()), [](const auto& made) {
-  return made.param.row->name + "_" + name(made.param.dtype);
-});
+INSTANTIATE_TEST_SUITE_P(Emulated, CudaOpCases, testing::ValuesIn(cuda_rows()),
+                         [](const auto& made) { return made.param.row->name + "_" + name(made.param.dtype); });
 
 TEST(CudaOpCaseTable, EachOperationWithAKernelHasRows) {
   const std::vector<CudaRow> rows = cuda_rows();

@@ -81,17 +81,15 @@ void lower_channel_sum(const Call& call, Lowering& lowering) {
   options.workspace_bytes = kernels::channel_sum_workspace_bytes(options);
   const Location workspace = in_workspace(lowering, options.workspace_bytes);
   const bool adds = is_gradient(call, 0);
-  launch(
-      call, lowering, "channel_sum",
-      [=](const Operands& o, CudaStream stream) {
-        kernels::ChannelSumOptions run = options;
-        run.accumulate = adds && o.accumulate;
-        run.workspace = workspace.at(o);
-        run.x = x.at(o);
-        run.y = o.output<float>(0);
-        kernels::channel_sum(run, stream);
-      },
-      options.workspace_bytes > 0 ? 2 : 1);
+  launch(call, lowering, "channel_sum", [=](const Operands& o, CudaStream stream) {
+    kernels::ChannelSumOptions run = options;
+    run.accumulate = adds && o.accumulate;
+    run.counters = o.counters;
+    run.workspace = workspace.at(o);
+    run.x = x.at(o);
+    run.y = o.output<float>(0);
+    kernels::channel_sum(run, stream);
+  });
 }
 
 }  // namespace brisk::backend::cuda

@@ -22,6 +22,7 @@ void lower_batch_norm(const Call& call, Lowering& lowering) {
       [=](const Operands& o, CudaStream stream) {
         kernels::BatchNormOptions run = options;
         run.bias = o.input<float>(2);
+        run.counters = o.counters;
         run.inverse_deviation = o.output<float>(2);
         run.mean = o.output<float>(1);
         run.residual = residual.at(o);
@@ -76,6 +77,7 @@ void lower_batch_norm_gradient(const Call& call, Lowering& lowering) {
         kernels::BatchNormGradientOptions run = options;
         run.accumulate = adds && o.accumulate;
         run.bias = bias.as<const float>(o);
+        run.counters = o.counters;
         run.dbias = dbias.as<float>(o);
         run.dweight = dweight.as<float>(o);
         run.dx = dx.at(o);
@@ -161,6 +163,7 @@ void lower_layer_norm_gradient(const Call& call, Lowering& lowering) {
       [=](const Operands& o, CudaStream stream) {
         kernels::LayerNormGradientOptions run = options;
         run.accumulate = adds && o.accumulate;
+        run.counters = o.counters;
         run.dbias = dbias.as<float>(o);
         run.dweight = dweight.as<float>(o);
         run.dx = dx.at(o);
@@ -172,7 +175,7 @@ void lower_layer_norm_gradient(const Call& call, Lowering& lowering) {
         run.x = x.at(o);
         kernels::layer_norm_gradient(run, stream);
       },
-      affine ? 3 : 1);
+      affine ? 2 : 1);
   laid.give_back();
   sums.give_back();
 }

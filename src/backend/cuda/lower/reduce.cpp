@@ -65,19 +65,17 @@ void add_reduction(Lowering& lowering, bool mean, kernels::ReduceOptions options
   const auto outputs = static_cast<double>(options.outer * options.inner);
   const auto inputs = outputs * static_cast<double>(options.size);
   const auto kernel = mean ? kernels::reduce_mean : kernels::reduce_sum;
-  lowering.launch(
-      mean ? "reduce_mean" : "reduce_sum",
-      inputs * static_cast<double>(size_of(options.dtype)) +
-          outputs * static_cast<double>(size_of(options.output_dtype)),
-      inputs,
-      [=](const Operands& o, CudaStream stream) {
-        kernels::ReduceOptions run = options;
-        run.workspace = run.workspace_bytes > 0 ? workspace.at(o) : nullptr;
-        run.x = from.at(o);
-        run.y = to.at(o);
-        kernel(run, stream);
-      },
-      options.workspace_bytes > 0 ? 2 : 1);
+  lowering.launch(mean ? "reduce_mean" : "reduce_sum",
+                  inputs * static_cast<double>(size_of(options.dtype)) +
+                      outputs * static_cast<double>(size_of(options.output_dtype)),
+                  inputs, [=](const Operands& o, CudaStream stream) {
+                    kernels::ReduceOptions run = options;
+                    run.counters = o.counters;
+                    run.workspace = run.workspace_bytes > 0 ? workspace.at(o) : nullptr;
+                    run.x = from.at(o);
+                    run.y = to.at(o);
+                    kernel(run, stream);
+                  });
 }
 
 }  // namespace
@@ -118,17 +116,15 @@ void lower_batch_sum(const Call& call, Lowering& lowering) {
   options.workspace_bytes = kernels::channel_sum_workspace_bytes(options);
   const Location workspace = in_workspace(lowering, options.workspace_bytes);
   const bool adds = is_gradient(call, 0);
-  launch(
-      call, lowering, "channel_sum",
-      [=](const Operands& o, CudaStream stream) {
-        kernels::ChannelSumOptions run = options;
-        run.accumulate = adds && o.accumulate;
-        run.workspace = run.workspace_bytes > 0 ? workspace.at(o) : nullptr;
-        run.x = x.at(o);
-        run.y = o.output<float>(0);
-        kernels::channel_sum(run, stream);
-      },
-      options.workspace_bytes > 0 ? 2 : 1);
+  launch(call, lowering, "channel_sum", [=](const Operands& o, CudaStream stream) {
+    kernels::ChannelSumOptions run = options;
+    run.accumulate = adds && o.accumulate;
+    run.counters = o.counters;
+    run.workspace = run.workspace_bytes > 0 ? workspace.at(o) : nullptr;
+    run.x = x.at(o);
+    run.y = o.output<float>(0);
+    kernels::channel_sum(run, stream);
+  });
 }
 
 namespace {

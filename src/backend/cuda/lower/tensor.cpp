@@ -125,14 +125,9 @@ void transpose(Lowering& lowering, Location from, Location to, int64_t batch, in
                DType dtype) {
   const auto bytes = 2.0 * static_cast<double>(batch * rows * columns * size_of(dtype));
   lowering.launch("transpose", bytes, 0, [=](const Operands& o, CudaStream stream) {
-    kernels::transpose({.batch = batch,
-                        .columns = columns,
-                        .from = dtype,
-                        .rows = rows,
-                        .to = dtype,
-                        .x = from.at(o),
-                        .y = to.at(o)},
-                       stream);
+    kernels::transpose(
+        {.batch = batch, .columns = columns, .from = dtype, .rows = rows, .to = dtype, .x = from.at(o), .y = to.at(o)},
+        stream);
   });
 }
 
@@ -154,13 +149,8 @@ void copy(Lowering& lowering, Location from, const Tensor& source, Location to, 
       read[last] == dims[last - 1] && (last == 1 || read[0] == write[0]))
     return transpose(lowering, from, to, last == 2 ? dims[0] : 1, dims[last], dims[last - 1], dtype);
   lowering.launch("copy_box", bytes, 0, [=](const Operands& o, CudaStream stream) {
-    kernels::copy_box({.dims = dims,
-                       .dtype = dtype,
-                       .x = from.at(o),
-                       .x_strides = read,
-                       .y = to.at(o),
-                       .y_strides = write},
-                      stream);
+    kernels::copy_box(
+        {.dims = dims, .dtype = dtype, .x = from.at(o), .x_strides = read, .y = to.at(o), .y_strides = write}, stream);
   });
 }
 
