@@ -26,7 +26,7 @@ ALLOWED = {
     "tune": ["core", "graph", "backend.h", "optim", "passes", "exec"],
     "models": [],
     "cli": ["core"],
-    "kernels": [],
+    "kernels": ["core"],
 }
 # Layers that stand outside: they are users of the public API and may include any public header.
 USERS = ("models", "cli")
@@ -34,7 +34,7 @@ OWNER = {
     "error.h": "core", "export.h": "core", "feed.h": "core", "field.h": "core", "tensor.h": "core", "eigen.h": "core", "log.h": "core",
     "model.h": "graph", "loss.h": "graph", "op.h": "graph", "ops.h": "graph", "precision.h": "graph",
     "schedule.h": "optim", "optimizer.h": "optim",
-    "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
+    "device.h": "exec", "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
     "data.h": "data", "augment.h": "data", "images.h": "data", "loader.h": "data", "tabular.h": "data", "checkpoint.h": "checkpoint", "dist.h": "dist", "monitor.h": "monitor",
     "callback.h": "train", "early_stop.h": "train", "trainer.h": "train", "tune.h": "tune", "models.h": "models", "kernels.h": "kernels",
     "weights.h": "checkpoint",
@@ -55,6 +55,8 @@ def layer_of(path):
 def layer_of_public(path):
     if path.startswith("brisk/ops/"):
         return "graph"
+    if path.startswith("brisk/kernels/"):
+        return "kernels"
     return OWNER.get(path[len("brisk/"):])
 
 
