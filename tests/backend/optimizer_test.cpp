@@ -32,7 +32,7 @@ struct State {
 NodeCase walk(const std::string& op, graph::Attributes attributes, std::vector<Operand> scalars, double nonfinite,
               const std::vector<State>& states, uint64_t seed) {
   NodeCase made{op, std::move(attributes), std::move(scalars)};
-  made.inputs.push_back({vector_type(3), {1, nonfinite, 0.75}});
+  made.inputs.push_back({vector_type(4), {1, nonfinite, 0.75, -1}});
   for (size_t k = 0; k < states.size(); ++k) {
     const auto slot = static_cast<int32_t>(k);
     const graph::ValueType type = vector_type(kSizes[k]);
