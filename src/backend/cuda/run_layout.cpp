@@ -64,8 +64,8 @@ RunLayout run_layout(const Graph& graph, int64_t samples, const std::vector<int6
     }
   }
   Cursor block;
-  layout.counters = block.take(kernels::kCounterBytes);
-  layout.results = block.take(sizeof(kernels::Status));
+  block.take(kHeaderBytes);
+  layout.results = kernels::kCounterBytes + (graph.phase == graph::Phase::train ? 0 : kStatusBytes);
   layout.totals = block.take(static_cast<int64_t>(graph.totals.size() * 2 * sizeof(double)), alignof(double));
   layout.stats = block.take(layout.stats_bytes, alignof(double));
   layout.results_bytes = block.end() - layout.results;

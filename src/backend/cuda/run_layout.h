@@ -9,16 +9,21 @@
 
 namespace brisk::backend::cuda {
 
-/// Offsets in bytes. All plans of a runtime share the block, which is as large as the largest needs: what is below
-/// `results` stays between runs, the rest belongs to the plan that runs.
+/// Begin of the block, the same in all plans: kernels' counters, the status of training, and that of other plans, so
+/// that an evaluation inside of a window leaves the window's alone.
+constexpr int64_t kStatusBytes = sizeof(kernels::Status);
+constexpr int64_t kHeaderBytes = kernels::kCounterBytes + 2 * kStatusBytes;
+
+/// Offsets in bytes. All plans of a runtime share the block, which is as large as the largest needs: the header stays
+/// between runs, the rest belongs to the plan that runs.
 struct RunLayout {
-  int64_t counters = 0;  ///< kernels::kCounterBytes
-  int64_t results = 0;   ///< kernels::Status, totals and statistics side by side: one copy brings them to the host
+  int64_t counters = 0;
+  int64_t results = 0;  ///< begins with the plan's status; with totals and statistics one copy brings it to the host
   int64_t totals = 0;
-  int64_t stats = 0;          ///< gradient_stats' output
-  int64_t stats_bytes = 0;    ///< 0: the plan has none
-  int64_t results_bytes = 0;  ///< all three
-  int64_t selected = 0;       ///< Operands::selected
+  int64_t stats = 0;        ///< gradient_stats' output
+  int64_t stats_bytes = 0;  ///< 0: the plan has none
+  int64_t results_bytes = 0;
+  int64_t selected = 0;  ///< Operands::selected
   int64_t schedule = 0;
   int64_t schedule_bytes = 0;    ///< 0: the plan selects no scalars
   std::vector<int64_t> outputs;  ///< by Graph::outputs index

@@ -30,7 +30,8 @@ CudaProgram::CudaProgram(CudaRuntime& runtime, const Graph& graph, int64_t sampl
     for (const Table& table : unit.lowering.tables) tables.push_back(table.bytes);
   }
   layout_ = run_layout(graph, samples, tables);
-  results_ = {.bytes = layout_.results_bytes,
+  results_ = {.at = layout_.results,
+              .bytes = layout_.results_bytes,
               .counters = bindings.counters,
               .scale = bindings.scale,
               .stats = layout_.stats_bytes > 0 ? layout_.stats - layout_.results : -1,
@@ -217,6 +218,10 @@ void CudaProgram::compute(StepList list, bool accumulate) {
 
 int64_t CudaProgram::launch(StepList list, bool accumulate, int parity, cudaStream_t stream) const {
   int64_t launches = 0;
+  if (list != StepList::update && !accumulate) {  // a window begins; what went wrong in one holds its update back
+    check(cudaMemsetAsync(runtime_.block() + layout_.results, 0, kStatusBytes, stream), "clearing the status");
+    ++launches;
+  }
   for (const Unit& unit : units_) {
     if (list == (unit.update ? StepList::micro_batch : StepList::update)) continue;
     const Operands bound = operands(unit, parity, accumulate);

@@ -11,7 +11,8 @@ namespace brisk::backend::cuda {
 namespace {
 
 constexpr int64_t kStateBytes = 64;  // counters, then the loss scale, behind a run's other results
-constexpr int64_t kCountersBytes = static_cast<int64_t>(Counter::count) * int64_t{sizeof(int64_t)};
+constexpr int64_t kCounters = static_cast<int64_t>(Counter::count);
+constexpr int64_t kScaleAt = kCounters * int64_t{sizeof(int64_t)};
 
 Fault fault_of(const kernels::Status& status) {
   Fault fault;
@@ -30,9 +31,6 @@ CudaRuntime::CudaRuntime(const OpenDevice& device, const RuntimeOptions& options
   capture_ = make_stream();
   for (Event& event : sent_) event = make_event();
   for (Slot& slot : slots_) slot.done = make_event();
-  clean_ = make_pinned(sizeof(kernels::Status));
-  const kernels::Status clean;
-  std::memcpy(clean_.get(), &clean, sizeof(clean));
 }
 
 CudaRuntime::~CudaRuntime() { settle(); }
@@ -60,14 +58,14 @@ void CudaRuntime::reserve(const RunLayout& layout) {
 /// The old block goes first: both at once may be more than the device has.
 void CudaRuntime::move_block(int64_t bytes) {
   DeviceMemory memory(device_);
-  kernels::Status status;
-  if (block_) memory.read(&status, block_.bytes() + kernels::kCounterBytes, sizeof(status));
+  kernels::Status statuses[2];
+  if (block_) memory.read(statuses, block_.bytes() + kernels::kCounterBytes, sizeof(statuses));
   block_ = DeviceBlock();
   block_bytes_ = 0;
   owner_ = nullptr;
   ++generation_;
   block_ = DeviceBlock(memory.allocate(bytes, "inputs, outputs and scalars"));
-  memory.write(block_.bytes() + kernels::kCounterBytes, &status, sizeof(status));
+  memory.write(block_.bytes() + kernels::kCounterBytes, statuses, sizeof(statuses));
   block_bytes_ = bytes;
 }
 
@@ -122,9 +120,10 @@ void CudaRuntime::finish(const Results& results) {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream), "copying results");
   };
   char* const state = home(runs_) + results_stride_ - kStateBytes;
-  fetch(home(runs_), block() + kernels::kCounterBytes, results.bytes);
-  if (results.counters) fetch(state, results.counters, kCountersBytes);
-  if (results.scale) fetch(state + kCountersBytes, results.scale, sizeof(float));
+  fetch(home(runs_), block() + results.at, results.bytes);
+  const bool together = results.counters && results.scale == static_cast<const void*>(results.counters + kCounters);
+  if (results.counters) fetch(state, results.counters, kScaleAt + (together ? int64_t{sizeof(float)} : 0));
+  if (results.scale && !together) fetch(state + kScaleAt, results.scale, sizeof(float));
   check(cudaEventRecord(slot(runs_).done.get(), stream), "ordering the results");
   slot(runs_).results = results;
   staged_run_[static_cast<size_t>(parity())] = runs_;
@@ -163,8 +162,6 @@ bool CudaRuntime::report(int in_flight, Report& report) {
   const char* const state = at + results_stride_ - kStateBytes;
   kernels::Status status;
   std::memcpy(&status, at, sizeof(status));
-  // Runs behind the one that failed find its error in the status, and change nothing, until it is reset.
-  if (status.kind != kernels::Status::kNone && reported_ > reset_behind_) reset_status();
   const bool updates = results.list != StepList::micro_batch, computes = results.list != StepList::update;
   if (!computes) std::memset(at + results.totals, 0, static_cast<size_t>(results.totals_bytes));
   report = Report();
@@ -172,16 +169,9 @@ bool CudaRuntime::report(int in_flight, Report& report) {
   report.totals = reinterpret_cast<const double*>(at + results.totals);
   if (updates && results.stats >= 0) report.stats = reinterpret_cast<const float*>(at + results.stats);
   if (results.counters) report.counters = reinterpret_cast<const int64_t*>(state);
-  if (results.scale) report.scale = reinterpret_cast<const float*>(state + kCountersBytes);
+  if (results.scale) report.scale = reinterpret_cast<const float*>(state + kScaleAt);
   ++reported_;
   return true;
-}
-
-void CudaRuntime::reset_status() {
-  check(cudaMemcpyAsync(block() + kernels::kCounterBytes, clean_.get(), sizeof(kernels::Status), cudaMemcpyHostToDevice,
-                        device_.compute.get()),
-        "clearing the status");
-  reset_behind_ = runs_ - 1;
 }
 
 }  // namespace brisk::backend::cuda

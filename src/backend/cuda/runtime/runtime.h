@@ -40,6 +40,7 @@ class CudaRuntime : public Runtime {
 
   /// What a run that has been queued brings, and where it lies on the device.
   struct Results {
+    int64_t at = 0;     ///< RunLayout::results
     int64_t bytes = 0;  ///< RunLayout::results_bytes
     const int64_t* counters = nullptr;
     StepList list = StepList::micro_batch;
@@ -77,7 +78,6 @@ class CudaRuntime : public Runtime {
   };
   Slot& slot(int64_t run) { return slots_[static_cast<size_t>(run % kRing)]; }
   char* home(int64_t run) const { return results_.bytes() + run % kRing * results_stride_; }
-  void reset_status();
   void move_block(int64_t bytes);
   void move_results(int64_t stride);
 
@@ -86,14 +86,13 @@ class CudaRuntime : public Runtime {
   Stream capture_;
   DeviceBlock block_;
   int64_t block_bytes_ = 0, generation_ = 0;
-  PinnedBlock staging_[2], results_, clean_;  // clean_: a status without an error
+  PinnedBlock staging_[2], results_;
   int64_t staging_bytes_ = 0, results_stride_ = 0;
   Event sent_[2];
   std::array<Slot, kRing> slots_;
   std::array<int64_t, 2> staged_run_ = {-1, -1};  // the last that used each staging block
   const CudaProgram* owner_ = nullptr;
   int64_t runs_ = 0, reported_ = 0;
-  int64_t reset_behind_ = -1;  // the last run queued before the status was last reset
   int64_t entries_ = 0;
 };
 
