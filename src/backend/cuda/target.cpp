@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_target.h"
 #include "backend/cuda/lower/lower.h"
 #include "backend/cuda/profiles.h"
+#include "backend/cuda/run_layout.h"
 #include "core/text.h"
 #include "graph/op_table.h"
 
@@ -82,6 +83,7 @@ class CudaTarget : public Target {
   bool computes(const Node& node, DType dtype) const override {
     return takes_low(node.op->name) && (dtype != DType::bf16 || profile_.capability >= 80);
   }
+  DType matrix_type() const override { return profile_.capability >= 80 ? DType::bf16 : DType::f16; }
   bool asynchronous() const override { return true; }
 
   Choice choose(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples) const override {
@@ -113,18 +115,8 @@ class CudaTarget : public Target {
     return may_run_in_place(make_call(graph, {node}, 1, profile_), input);
   }
 
-  /// Tables of all nodes.
   int64_t scratch_bytes(const Graph& graph, int64_t samples) const override {
-    int64_t bytes = 0;
-    for (size_t i = 0; i < graph.nodes.size();) {
-      std::vector<int32_t> nodes = {static_cast<int32_t>(i++)};
-      while (i < graph.nodes.size() && graph.nodes[i].group >= 0 && graph.nodes[i].group == graph.nodes[i - 1].group)
-        nodes.push_back(static_cast<int32_t>(i++));
-      const std::string& implementation = graph.nodes[static_cast<size_t>(nodes.back())].implementation;
-      for (const Table& table : lower(graph, nodes, samples, profile_, implementation).tables)
-        bytes += (table.bytes + 255) / 256 * 256;
-    }
-    return bytes;
+    return run_bytes(graph, samples, profile_);
   }
 
   /// The driver's context and the kernels' code.
