@@ -46,8 +46,15 @@ endif()
 set(brisk_object_files $<TARGET_OBJECTS:brisk_objects>)
 
 # The CUDA backend is objects of its own: the tests put the one on the emulated runtime in their place.
-file(GLOB brisk_no_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/no_cuda/*.cpp")
-brisk_object_library(brisk_cuda_objects OPTIMIZE -O2 SOURCES ${brisk_no_cuda_sources})
+set(brisk_cuda_folder no_cuda)
+if(BRISK_HAVE_CUDA AND IS_DIRECTORY "${PROJECT_SOURCE_DIR}/src/backend/cuda")
+  set(brisk_cuda_folder cuda)
+endif()
+file(GLOB_RECURSE brisk_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/${brisk_cuda_folder}/*.cpp")
+brisk_object_library(brisk_cuda_objects OPTIMIZE -O2 SOURCES ${brisk_cuda_sources})
+if(BRISK_HAVE_CUDA)
+  target_include_directories(brisk_cuda_objects SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+endif()
 
 # Kernels: each file once per instruction set, with BRISK_ISA as the name of the namespace it fills. The backend picks one at
 # run time. Narrow ones stand first: where two objects hold the same inline function, the linker keeps the first.
@@ -76,6 +83,29 @@ if(BRISK_HAVE_PNG)
   list(APPEND brisk_link $<BUILD_INTERFACE:${PNG_LIBRARIES}> $<INSTALL_INTERFACE:png>)
 endif()
 
+# CUDA launchers, for the library and for programs that bring their own tensors; they need nothing else of Brisk. Each
+# library brings the runtime API with it and exports nothing of it. Without a toolkit the target is empty.
+if(BRISK_HAVE_CUDA)
+  file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cu")
+  add_library(brisk_kernels ${brisk_cuda_kernels} "${PROJECT_SOURCE_DIR}/src/core/error.cpp")
+  brisk_own_target(brisk_kernels)
+  set_target_properties(brisk_kernels PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_include_directories(brisk_kernels PRIVATE
+    "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(brisk_kernels PRIVATE CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
+  if(brisk_cuda_folder STREQUAL "cuda")
+    list(APPEND brisk_link brisk_kernels CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
+  endif()
+else()
+  add_library(brisk_kernels INTERFACE)
+endif()
+add_library(brisk::kernels ALIAS brisk_kernels)
+set_target_properties(brisk_kernels PROPERTIES EXPORT_NAME kernels)
+target_compile_features(brisk_kernels INTERFACE cxx_std_20)
+target_include_directories(brisk_kernels INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+
 function(brisk_library name)
   add_library(${name} ${ARGN} ${brisk_object_files} $<TARGET_OBJECTS:brisk_cuda_objects>)
   brisk_own_target(${name})
@@ -84,6 +114,7 @@ function(brisk_library name)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
   target_link_libraries(${name} PRIVATE ${brisk_link} Threads::Threads)
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN")
 endfunction()
 
 brisk_library(brisk)
@@ -94,15 +125,6 @@ if(BRISK_TESTS OR BRISK_BENCHMARKS)
   brisk_library(brisk_internal STATIC EXCLUDE_FROM_ALL)
   target_include_directories(brisk_internal PUBLIC "${PROJECT_SOURCE_DIR}/src")
 endif()
-
-# CUDA launchers for programs that bring their own tensors. No .cu file is compiled in this release: the target exists so
-# that a build file written against it works, and it holds nothing.
-add_library(brisk_kernels INTERFACE)
-add_library(brisk::kernels ALIAS brisk_kernels)
-set_target_properties(brisk_kernels PROPERTIES EXPORT_NAME kernels)
-target_compile_features(brisk_kernels INTERFACE cxx_std_20)
-target_include_directories(brisk_kernels INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 
 file(GLOB brisk_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.cpp")
 if(BRISK_HAVE_CLI11 AND brisk_cli_sources)

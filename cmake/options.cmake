@@ -11,13 +11,15 @@ option(BRISK_INSTALL "Install headers, library and CMake package" ${PROJECT_IS_T
 option(BRISK_WERROR "Treat warnings in Brisk's own sources as errors" OFF)
 set(BRISK_ONEDNN AUTO CACHE STRING "oneDNN as a candidate for heavy operations: AUTO, ON or OFF")
 set(BRISK_CUDA AUTO CACHE STRING "The CUDA backend: AUTO, ON or OFF")
+# Code for each generation, and with compute_80 a form that the driver of a later one compiles.
+set(BRISK_CUDA_ARCHITECTURES "75-real;80;86-real;89-real;90a-real" CACHE STRING "GPUs to compile kernels for, as in CMAKE_CUDA_ARCHITECTURES")
 set(BRISK_SANITIZE "" CACHE STRING "Sanitizers: empty, address (with undefined) or thread")
 set_property(CACHE BRISK_ONEDNN PROPERTY STRINGS AUTO ON OFF)
 set_property(CACHE BRISK_CUDA PROPERTY STRINGS AUTO ON OFF)
 set_property(CACHE BRISK_SANITIZE PROPERTY STRINGS "" address thread)
 
-if(BRISK_CUDA AND NOT BRISK_CUDA STREQUAL "AUTO")
-  message(FATAL_ERROR "BRISK_CUDA=${BRISK_CUDA}: this release has no CUDA backend; use AUTO or OFF and train on the CPU.")
+if(NOT BRISK_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "BRISK_CUDA=${BRISK_CUDA}: allowed are AUTO, ON and OFF.")
 endif()
 if(NOT BRISK_SANITIZE MATCHES "^(|address|thread)$")
   message(FATAL_ERROR "BRISK_SANITIZE=${BRISK_SANITIZE}: allowed are address, thread and nothing.")

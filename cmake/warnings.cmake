@@ -14,15 +14,20 @@ function(brisk_own_target target)
     CXX_EXTENSIONS OFF
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
+    CUDA_VISIBILITY_PRESET hidden
     POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE
+  set(options
     -Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off
     $<$<NOT:$<CONFIG:Debug>>:${own_OPTIMIZE}>
     $<$<BOOL:${BRISK_WERROR}>:-Werror>)
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${options}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-O3;--threads=2;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>"
+    "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${BRISK_WERROR}>>:--Werror=all-warnings>")
   # g++ 12 reports these in std::vector and std::string where nothing is wrong (its bugs 105329, 105651, 107852).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
     target_compile_options(${target} PRIVATE
-      -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)
+      "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
   endif()
   if(BRISK_SANITIZE STREQUAL "address")
     set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

@@ -7,7 +7,7 @@ other="${BRISK_OTHER_COMPILER_DIR:-$(dirname "$BRISK_BIN")/clang}"
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cmake -S "$BRISK_SOURCE" -B "$other" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Release -DBRISK_TESTS=ON \
-  -DBRISK_EXAMPLES=OFF -DBRISK_BENCHMARKS=OFF -DBRISK_CLI=OFF "${launcher[@]}" >/dev/null
+  -DBRISK_EXAMPLES=OFF -DBRISK_BENCHMARKS=OFF -DBRISK_CLI=OFF -DBRISK_CUDA=OFF "${launcher[@]}" >/dev/null
 cmake --build "$other" --target exec_tests --parallel 2 >/dev/null
 for isa in avx2 avx512; do
   grep -q -w "${isa/512/512f}" /proc/cpuinfo || continue
