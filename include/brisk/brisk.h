@@ -4,6 +4,7 @@
 #include "brisk/augment.h"
 #include "brisk/callback.h"
 #include "brisk/data.h"
+#include "brisk/device.h"
 #include "brisk/early_stop.h"
 #include "brisk/error.h"
 #include "brisk/feed.h"

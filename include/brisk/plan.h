@@ -25,6 +25,9 @@ struct PlanBytes {
   int64_t moments = 0;
   int64_t parameters = 0;
   int64_t scratch = 0;  ///< of the workers
+  int64_t shadows = 0;  ///< 16-bit copies of parameters
+  int64_t staged = 0;   ///< running statistics of an open window (fp16)
+  int64_t state = 0;    ///< loss scale and counters
   int64_t total = 0;
 };
 

@@ -21,7 +21,7 @@ struct PredictorOptions {
   /// Calls that run at once, each in memory of its own; more wait for their turn, first come first served. Never more
   /// than processors allow: calls that share one would only interrupt each other.
   int concurrency = 1;
-  Device device = cpu();
+  Device device = cpu();  ///< the only one in this release; it also predicts with a model that a GPU trains
   Precision precision = Precision::f32;
   int threads = 1;  ///< that work on one call; 1: the caller's alone; 0: as many as this process is allowed
 };

@@ -40,6 +40,8 @@ struct StepOptions {
   /// Largest norm of an update's gradient over all trained parameters; a longer one is scaled down to it (PyTorch's
   /// clip_grad_norm_). 0: off. StepTotals::gradient_norm is the norm before.
   double clip_norm = 0;
+  /// Where the step runs; needed from prepare() on, plans are made without it. A GPU works on while run() returns: what
+  /// a run did is known up to two runs later.
   Device device = cpu();
   Count global_batch{};  ///< samples of an update = batch x accumulate
   Precision precision = Precision::f32;
@@ -58,7 +60,7 @@ struct NamedMean {
   double value() const { return count > 0 ? sum / count : 0; }
 };
 
-/// Exact sums since the last read.
+/// Exact sums since the last read, over all runs up to it.
 struct StepTotals {
   Clock clock{};
   double gradient_norm = 0;  ///< of the last update
@@ -93,6 +95,8 @@ class BRISK_EXPORT Step {
   /// One micro-batch: at most `batch` rows (fewer: exact, with a plan of its own). Updates at the end of a window.
   /// Views may be reused when it returns. Throws Error [data] for wrong names, shapes, dtypes, bad labels; [numeric]
   /// for a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
+  /// On a GPU, [data] of labels and [numeric] may be those of one of the two runs before, as the message says; the rows
+  /// of this call are taken in any case.
   void run(const ConstView& input, const ConstView& target);
   void run(const Feed& feed);
   /// The same for an objective without inputs, which makes its values from random_normal() and the like. Throws Error
@@ -127,6 +131,7 @@ class BRISK_EXPORT Step {
   /// call.
   void prepare();
 
+  /// What is known of the runs so far (on a GPU not yet of the last two; after read() of all).
   Clock clock() const;
   int64_t batch() const;
   int64_t accumulate() const;

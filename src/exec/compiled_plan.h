@@ -33,4 +33,17 @@ struct TrainedLayout {
 };
 TrainedLayout trained_layout(const graph::Graph& program);
 
+/// Where the values of one place lie that a plan has by parameter (shadows, staged statistics).
+struct SlotLayout {
+  std::vector<int64_t> offsets;  ///< bytes, by Graph::parameters index; -1: the plan has none
+  int64_t bytes = 0;
+  /// Appends what the plan has and this does not yet; true: there was any.
+  bool add(const graph::Graph& plan, graph::Place place);
+};
+
+/// Of Place::state, when a plan has any: counters, then the loss scale.
+constexpr int64_t kStateBytes = 64;
+constexpr int64_t kScaleOffset = int64_t{sizeof(int64_t)} * static_cast<int64_t>(backend::Counter::count);
+bool has_state(const graph::Graph& plan);
+
 }  // namespace brisk::exec

@@ -194,9 +194,9 @@ void Model::copy_weights_from(const Model& other, const CopyWeightsOptions& opti
   const exec::Models both = {target, source};
   const exec::StepUse use(both);
   for (size_t i = 0; i < matches.size(); ++i) {
-    const float* from = exec::store_of(*source).data(source->segments[i]);
+    const float* from = exec::store_of(*source).read(source->segments[i]);
     const graph::Segment& segment = target->segments[static_cast<size_t>(matches[i])];
-    float* to = exec::store_of(*target).data(segment);
+    float* to = exec::store_of(*target).write(segment);
     if (blend == 1)
       std::copy_n(from, segment.count, to);
     else
@@ -254,7 +254,7 @@ Tensor Model::parameter(std::string_view name) const {
   ModelState& model = *owner(state_);
   const graph::Segment& segment = find_segment(model, name);
   Tensor out(segment.spec.torch_shape);
-  exec::to_torch(segment.spec, exec::store_of(model).data(segment), out.data<float>());
+  exec::to_torch(segment.spec, exec::store_of(model).read(segment), out.data<float>());
   return out;
 }
 
@@ -265,7 +265,7 @@ void Model::set_parameter(std::string_view name, const ConstView& value) {
     throw Error(ErrorCode::weights, std::string(name),
                 cat("given ", value.shape(), ", the model has ", segment.spec.torch_shape));
   check_host(std::string(name), value);
-  exec::from_torch(segment.spec, value.data<float>(), exec::store_of(model).data(segment));
+  exec::from_torch(segment.spec, value.data<float>(), exec::store_of(model).write(segment));
 }
 
 int64_t Model::parameter_count() const {

@@ -21,7 +21,31 @@ TrainedLayout trained_layout(const graph::Graph& program) {
   return layout;
 }
 
+bool SlotLayout::add(const graph::Graph& plan, graph::Place place) {
+  constexpr int64_t kAlignment = 64;
+  offsets.resize(plan.parameters.size(), -1);
+  bool added = false;
+  for (const graph::Value& value : plan.values) {
+    if (value.place != place || offsets[static_cast<size_t>(value.slot)] >= 0) continue;
+    offsets[static_cast<size_t>(value.slot)] = bytes;
+    bytes += (value.type.elements() * size_of(value.type.dtype) + kAlignment - 1) / kAlignment * kAlignment;
+    added = true;
+  }
+  return added;
+}
+
+bool has_state(const graph::Graph& plan) {
+  return std::any_of(plan.values.begin(), plan.values.end(),
+                     [](const graph::Value& value) { return value.place == graph::Place::state; });
+}
+
 namespace {
+
+int64_t slot_bytes(const graph::Graph& plan, graph::Place place) {
+  SlotLayout layout;
+  layout.add(plan, place);
+  return layout.bytes;
+}
 
 /// Bytes of the values that a plan needs: all of the models that it trains or evaluates, but for predictions a copy of
 /// those that it reads.
@@ -55,7 +79,11 @@ std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source) {
   bytes.moments = bytes.gradients * source.request.optimizer.moments();
   bytes.scratch = source.target->scratch_bytes(plan->graph, source.request.samples) * source.threads;
   bytes.library_bound = source.target->library_bound_bytes();
-  bytes.total = bytes.activations + bytes.buffers + bytes.gradients + bytes.moments + bytes.parameters + bytes.scratch;
+  bytes.shadows = slot_bytes(plan->graph, graph::Place::shadow);
+  bytes.staged = slot_bytes(plan->graph, graph::Place::staged);
+  bytes.state = has_state(plan->graph) ? kStateBytes : 0;
+  bytes.total = bytes.activations + bytes.buffers + bytes.gradients + bytes.moments + bytes.parameters + bytes.scratch +
+                bytes.shadows + bytes.staged + bytes.state;
   plan->source = std::move(source);
   plan->source.request.target = plan->source.target.get();
   return plan;

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "core/turnstile.h"
 #include "exec/compiled_plan.h"
+#include "exec/devices.h"
 #include "exec/faults.h"
 #include "exec/fields.h"
 #include "exec/latency.h"
@@ -126,7 +127,10 @@ Predictor::Impl::Impl(const Model& model, const PredictorOptions& options) : mod
     refuse("threads", options.threads, cat("must be 0 (all allowed) to ", kMost));
   if (options.precision != Precision::f32)
     throw Error(ErrorCode::option, "PredictorOptions.precision", "this release computes in f32; use Precision::f32");
-  backend_ = &backend::backend_for(options.device);
+  if (options.device.kind() != Device::Kind::cpu)
+    throw Error(ErrorCode::option, cat("PredictorOptions.device = ", options.device.text()),
+                "predictors compute on cpu() in this release, also those of a model that a GPU trains");
+  backend_ = &exec::backend_of(options.device);
   threads_ = options.threads == 0 ? allowed_threads() : options.threads;
   inputs_ = model_->inputs;
   for (const Field& field : inputs_) input_bytes_.push_back(field.shape.count() * size_of(field.dtype));

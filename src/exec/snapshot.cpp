@@ -19,7 +19,7 @@ const std::shared_ptr<ModelState>& owner(const std::shared_ptr<ModelState>& mode
 
 const float* values_of(const std::shared_ptr<ModelState>& model, const graph::ParameterRef& ref) {
   ModelState& state = *owner(model, ref);
-  return store_of(state).data(state.segments[static_cast<size_t>(ref.segment)]);
+  return store_of(state).read(state.segments[static_cast<size_t>(ref.segment)]);
 }
 
 /// In double, rounded once.
@@ -71,12 +71,12 @@ void Snapshots::publish(const std::shared_ptr<ModelState>& model) {
 }
 
 void Snapshots::fill(const Reading::Copy& copy, const std::shared_ptr<ModelState>& model) {
-  values_.clear();
-  for (const graph::ParameterRef& ref : sources_) values_.push_back(ref.store < 0 ? nullptr : values_of(model, ref));
   models_.clear();
   for (const auto& called : model->models) models_.push_back(called ? called : model);
   {
     const CopyUse use(models_);
+    values_.clear();
+    for (const graph::ParameterRef& ref : sources_) values_.push_back(ref.store < 0 ? nullptr : values_of(model, ref));
     for (size_t i = 0; i < sources_.size(); ++i)
       if (offsets_[i] >= 0 && values_[i]) std::copy_n(values_[i], sources_[i].shape.count(), copy.parameters[i]);
     for (const passes::Fold& fold : folds_) {

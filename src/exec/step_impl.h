@@ -1,6 +1,7 @@
 // Step, inside: the program it compiles, its plans, its arenas, the open window, and the sums since the last read.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -11,8 +12,9 @@
 
 #include "backend/backend.h"
 #include "brisk/step.h"
-#include "core/arena.h"
 #include "exec/compiled_plan.h"
+#include "exec/device_arena.h"
+#include "exec/store.h"
 #include "graph/model_state.h"
 #include "graph/trace.h"
 
@@ -40,8 +42,20 @@ class Step::Impl {
   void evaluate(void* const* outputs = nullptr);
   /// Sums over the feed of each counted term's row weights (labels are looked at, nothing is trained).
   std::vector<std::pair<std::string, double>> count();
+  /// Of all runs.
   StepTotals read();
   StepTotals read_evaluation();
+  /// Of the runs whose reports have been taken; on a device that runs ahead, run() takes that of the run before the
+  /// last two.
+  StepTotals read_reported();
+  /// Waits for the report of the oldest run that has not been taken; false: there is none. Throws what the run met.
+  bool take_report();
+  /// Takes all of them, whatever they say.
+  void forget_reports() noexcept;
+  /// Micro-batches of training that have not been reported.
+  int64_t unreported_micro_batches() const;
+  /// Updates, if all that have not been reported succeed.
+  int64_t expected_updates() const;
   Plan plan(int64_t batch);
   int64_t largest_batch(const LargestBatchOptions& options);
   void prepare();
@@ -70,8 +84,9 @@ class Step::Impl {
   int threads = 1;
   Optimizer optimizer;
   Step::Counters counters() const;
-  /// How messages name a row of the feed; the trainer says which sample of which data set it is.
-  std::function<std::string(int64_t row)> describe_row;
+  /// How messages name a row of a feed (0: the last one, 1: the one before); the trainer says which sample of which
+  /// data set it is.
+  std::function<std::string(int64_t row, int64_t feeds_ago)> describe_row;
   const std::vector<std::shared_ptr<ModelState>>& models() const { return models_; }
 
  private:
@@ -99,6 +114,10 @@ class Step::Impl {
     std::shared_ptr<const exec::CompiledPlan> plan;
     std::unique_ptr<backend::Program> program;
     uint64_t used = 0;
+    int64_t shadows_of = -1;          // values_epoch_ whose shadows it has read
+    std::vector<size_t> writes;       // models whose values it changes
+    std::vector<float> schedule;      // see Bindings::schedule; empty: the host writes each run's scalars
+    int64_t scheduled = 0;            // updates below are in it
     std::vector<int32_t> seed_slots;  // scalar of each term, or -1
     std::vector<Cohort> cohorts;
     int32_t rate = -1, ratio = -1;
@@ -109,8 +128,17 @@ class Step::Impl {
     double expected_samples = 0;
     bool seeds_from_host = true;
     std::vector<double> expected;  // by term
-    std::vector<double> count;     // by term, so far
+    std::vector<double> count;     // by term, as far as reported
   };
+  /// A run whose report has not been taken.
+  struct Pending {
+    PlanEntry* entry = nullptr;
+    int64_t attempt = 0;  // window that it belongs to
+    int64_t feed = 0;     // number of the feed that it read
+    int64_t rows = 0;     // 0: an update alone
+    bool updates = false;
+  };
+  static constexpr int kInFlight = 2;
 
   void begin(Optimizer made, const StepOptions& options);
   void keep(const Mean& objective);
@@ -125,16 +153,27 @@ class Step::Impl {
   void open_window(int64_t rows);
   void write_seeds(PlanEntry& entry);
   void write_update_scalars(PlanEntry& entry);
+  void write_scalars_of(const PlanEntry& entry, int64_t update, float* scalars) const;
+  void fill_schedule(PlanEntry& entry);
+  void bring_values(PlanEntry& entry);
   void check_counts();
-  backend::Report launch(PlanEntry& entry, backend::StepList list, bool accumulates, void* const* outputs = nullptr);
-  void take_totals(Sums& sums, const double* totals, bool training);
-  void finish_update(PlanEntry& entry, const backend::Report& report);
-  void drop_window();
-  [[noreturn]] void raise(const PlanEntry& entry, const backend::Fault& fault);
+  void launch(PlanEntry& entry, backend::StepList list, bool accumulates, int64_t rows, void* const* outputs = nullptr);
+  void take();
+  void take_late();
+  void take_all();
+  void take_totals(const Pending& run, const double* totals);
+  void finish_update(const Pending& run, const backend::Report& report);
+  void end_window();
+  [[noreturn]] void raise(const Pending& run, const backend::Fault& fault);
   void mark_trained();
   void take_memory();
+  void give_memory();
+  void take_state(const graph::Graph& plan);
+  void bind_parameters();
+  void bind_slots();
+  bool grow(const graph::Graph& plan);
   void follow_freeze();
-  void keep_moments(const exec::TrainedLayout& before, const Arena& moments);
+  void keep_moments(const exec::TrainedLayout& before, const exec::DeviceArena& moments);
   std::vector<int64_t> freeze_versions() const;
   graph::Segment& segment_of(const graph::ParameterRef& parameter) const;
   int64_t plans_made_ = 0;
@@ -158,10 +197,16 @@ class Step::Impl {
   exec::TrainedLayout layout_;
   Schedule schedule_;
 
-  const backend::Backend* backend_ = nullptr;
+  Device device_;
+  const backend::Backend* backend_ = nullptr;  // of the device, from prepare() on: plans do without one
   std::shared_ptr<const backend::Target> target_;
+  int in_flight_ = 0;  // runs that may be unreported when a call returns
   std::unique_ptr<backend::Runtime> runtime_;
-  Arena activations_, gradients_, moments_;
+  exec::DeviceArena activations_, gradients_, moments_, shadows_, staged_, state_;
+  exec::SlotLayout shadow_layout_, staged_layout_;
+  std::vector<exec::Store*> stores_;    // of models_
+  std::vector<int64_t> seen_versions_;  // of each store's values
+  int64_t values_epoch_ = 0;            // changes when others than this step's updates have changed values
   std::vector<float> scalars_;
   backend::Bindings bindings_;
   std::vector<std::unique_ptr<PlanEntry>> entries_;
@@ -169,10 +214,16 @@ class Step::Impl {
   std::vector<const void*> input_pointers_;  // by field; what was fed last
   std::vector<int64_t> input_rows_;
   int64_t rows_without_inputs_ = 0;
+  int64_t feeds_ = 0;
+  std::array<Pending, kInFlight + 1> pending_{};  // a ring
+  int first_pending_ = 0, pending_count_ = 0;
 
   Window window_;
   std::vector<std::pair<std::string, double>> told_;
-  Sums train_, evaluation_;
+  Sums train_, evaluation_;                              // as far as reported
+  int64_t evaluation_samples_ = 0;                       // since the last read, reported or not
+  std::vector<std::pair<std::string, double>> counted_;  // of the last count()
+  int64_t void_attempt_ = -1;                            // window of which a run met bad data
   int64_t updates_ = 0, attempts_ = 0, samples_ = 0;
   double gradient_norm_ = 0, rate_ = 0;
   std::chrono::steady_clock::time_point started_{};

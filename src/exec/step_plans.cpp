@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "core/log.h"
-#include "core/machine.h"
 #include "core/text.h"
+#include "exec/devices.h"
 #include "exec/freeze.h"
 #include "exec/step_impl.h"
-#include "exec/store.h"
 #include "graph/op_table.h"
 #include "optim/rules.h"
 #include "optim/schedule_body.h"
@@ -22,8 +21,7 @@ using graph::Phase;
 namespace {
 
 constexpr size_t kMaximumPlans = 16;
-
-float* floats(const Arena& arena) { return reinterpret_cast<float*>(arena.data()); }
+constexpr float kFirstScale = 65536;
 
 }  // namespace
 
@@ -71,12 +69,13 @@ void Step::Impl::follow_freeze() {
     throw Error(
         ErrorCode::state, "Model::freeze",
         "what is trained changed inside a window: flush() the step first, which still updates as the window began");
+  take_all();
   mark_trained();
   const exec::TrainedLayout before = std::exchange(layout_, exec::trained_layout(program_));
   if (runtime_) {
     try {
-      const Arena moments = std::exchange(moments_, Arena());
-      entries_.clear();
+      const exec::DeviceArena moments = std::exchange(moments_, {});
+      give_memory();
       take_memory();
       keep_moments(before, moments);
     } catch (...) {
@@ -94,13 +93,20 @@ void Step::Impl::follow_freeze() {
            trained(layout_), "; new ones start with empty moments");
 }
 
-void Step::Impl::keep_moments(const exec::TrainedLayout& before, const Arena& moments) {
+void Step::Impl::keep_moments(const exec::TrainedLayout& before, const exec::DeviceArena& moments) {
+  backend::Memory& memory = backend_->memory();
+  std::vector<float> values;
+  const auto keep = [&](float* to, const float* from) {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(float));
+    memory.read(values.data(), from, bytes);
+    memory.write(to, values.data(), bytes);
+  };
   for (size_t i = 0; i < layout_.offsets.size(); ++i) {
     if (layout_.offsets[i] < 0 || before.offsets[i] < 0) continue;
-    const auto bytes = static_cast<size_t>(program_.parameters[i].shape.count()) * sizeof(float);
-    const float* from = floats(moments) + before.offsets[i];
-    if (optimizer.moments() >= 1) std::memcpy(bindings_.moment1[i], from, bytes);
-    if (optimizer.moments() == 2) std::memcpy(bindings_.moment2[i], from + before.floats, bytes);
+    values.resize(static_cast<size_t>(program_.parameters[i].shape.count()));
+    const float* from = moments.floats() + before.offsets[i];
+    if (optimizer.moments() >= 1) keep(bindings_.moment1[i], from);
+    if (optimizer.moments() == 2) keep(bindings_.moment2[i], from + before.floats);
   }
 }
 
@@ -108,50 +114,119 @@ void Step::Impl::prepare() {
   if (runtime_) return;
   seal();
   optim::check_resolved(optimizer.name + ".learning_rate", schedule_);
+  backend_ = &exec::backend_of(device_);
   take_memory();
   started_ = std::chrono::steady_clock::now();
+}
+
+/// All that plans use but the state, which goes on.
+void Step::Impl::give_memory() {
+  entries_.clear();
+  for (auto* arena : {&gradients_, &moments_, &activations_, &shadows_, &staged_}) *arena = {};
 }
 
 /// Checks before it touches memory.
 void Step::Impl::take_memory() {
   auto plan = make_plan(Phase::train, batch, accumulate > 1);
   const PlanBytes bytes = plan->bytes;
-  int64_t held = 0;
-  for (const auto& model : models_) held += exec::store_bytes(*model);
-  const int64_t available = available_memory_bytes();
+  backend::Memory& memory = backend_->memory();
+  int64_t held = state_.bytes();
+  for (const auto& model : models_) held += exec::store_bytes(*model, *backend_);
+  const int64_t available = memory.available_bytes();
   if (bytes.total - held > available) {
     const int64_t most = largest_batch({.budget_bytes = std::max<int64_t>(available + held, 1)});
     throw Error(ErrorCode::memory, cat("batch ", batch),
-                cat("needs ", grouped(bytes.total), " bytes on ", Device().text(), ", ", grouped(available),
-                    " are available; largest batch that fits: ", most));
+                cat("needs ", grouped(bytes.total), " bytes on ", device_.text(), ", ", grouped(available), " are ",
+                    backend_->host_memory() ? "available" : "free", "; largest batch that fits: ", most));
   }
-  for (const auto& model : models_) exec::store_of(*model);
+  bind_parameters();
   if (!runtime_) runtime_ = backend_->runtime(threads);
-  gradients_ = Arena(bytes.gradients, "gradients");
-  moments_ = Arena(bytes.moments, "moments");
-  activations_ = Arena(bytes.activations, "activations");
+  gradients_ = exec::DeviceArena(memory, bytes.gradients, "gradients");
+  moments_ = exec::DeviceArena(memory, bytes.moments, "moments");
+  activations_ = exec::DeviceArena(memory, bytes.activations, "activations");
+  bindings_.arena = activations_.data();
   scalars_.assign(plan->graph.scalars.size() + terms_.size() + 8, 0.0f);
-  const auto count = static_cast<size_t>(program_.parameters.size());
-  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2})
-    list->assign(count, nullptr);
-  for (size_t i = 0; i < count; ++i) {
-    const graph::ParameterRef& parameter = program_.parameters[i];
-    ModelState& model = *models_[static_cast<size_t>(parameter.store)];
-    bindings_.parameters[i] = exec::store_of(model).data(segment_of(parameter));
-    if (layout_.offsets[i] < 0) continue;
-    bindings_.gradients[i] = floats(gradients_) + layout_.offsets[i];
-    if (optimizer.moments() >= 1) bindings_.moment1[i] = floats(moments_) + layout_.offsets[i];
-    if (optimizer.moments() == 2) bindings_.moment2[i] = floats(moments_) + layout_.floats + layout_.offsets[i];
-  }
   bindings_.scalars = scalars_.data();
-  bindings_.arena = reinterpret_cast<char*>(activations_.data());
+  for (size_t i = 0; i < layout_.offsets.size(); ++i) {
+    if (layout_.offsets[i] < 0) continue;
+    bindings_.gradients[i] = gradients_.floats() + layout_.offsets[i];
+    if (optimizer.moments() >= 1) bindings_.moment1[i] = moments_.floats() + layout_.offsets[i];
+    if (optimizer.moments() == 2) bindings_.moment2[i] = moments_.floats() + layout_.floats + layout_.offsets[i];
+  }
+  shadow_layout_ = staged_layout_ = {};
+  grow(plan->graph);
+  take_state(plan->graph);
   add_entry(std::move(plan));
 }
 
+/// Counters that the plan keeps itself: they go on from what the step has counted.
+void Step::Impl::take_state(const graph::Graph& plan) {
+  if (!exec::has_state(plan) || state_.bytes() > 0) return;
+  backend::Memory& memory = backend_->memory();
+  state_ = exec::DeviceArena(memory, exec::kStateBytes, "state");
+  bindings_.counters = reinterpret_cast<int64_t*>(state_.data());
+  bindings_.scale = reinterpret_cast<float*>(state_.data() + exec::kScaleOffset);
+  memory.write(bindings_.counters + static_cast<size_t>(backend::Counter::updates), &updates_, sizeof(updates_));
+  memory.write(bindings_.scale, &kFirstScale, sizeof(kFirstScale));
+}
+
+void Step::Impl::bind_parameters() {
+  const size_t count = program_.parameters.size();
+  for (auto* list : {&bindings_.parameters, &bindings_.gradients, &bindings_.moment1, &bindings_.moment2})
+    list->assign(count, nullptr);
+  stores_.clear();
+  for (const auto& model : models_) stores_.push_back(&exec::store_of(*model));
+  seen_versions_.assign(stores_.size(), -1);
+  for (size_t i = 0; i < count; ++i) {
+    const graph::ParameterRef& parameter = program_.parameters[i];
+    bindings_.parameters[i] = stores_[static_cast<size_t>(parameter.store)]->address(*backend_, segment_of(parameter));
+  }
+}
+
+/// Makes room for what the plan needs of arenas that all plans share. Their contents end with a run or a window, or are
+/// made anew (shadows). True: addresses have changed.
+bool Step::Impl::grow(const graph::Graph& plan) {
+  backend::Memory& memory = backend_->memory();
+  const bool larger = plan.arena_bytes > activations_.bytes(), shadows = shadow_layout_.add(plan, graph::Place::shadow),
+             staged = staged_layout_.add(plan, graph::Place::staged);
+  if (!larger && !shadows && !staged) return false;
+  for (const auto& entry : entries_) entry->program.reset();
+  if (larger) {
+    activations_ = {};
+    activations_ = exec::DeviceArena(memory, plan.arena_bytes, "activations");
+    bindings_.arena = activations_.data();
+  }
+  if (shadows) {
+    shadows_ = {};
+    shadows_ = exec::DeviceArena(memory, shadow_layout_.bytes, "shadows");
+    ++values_epoch_;
+  }
+  if (staged) {
+    staged_ = {};
+    staged_ = exec::DeviceArena(memory, staged_layout_.bytes, "staged statistics");
+  }
+  bind_slots();
+  return true;
+}
+
+void Step::Impl::bind_slots() {
+  const size_t count = program_.parameters.size();
+  bindings_.shadows.assign(count, nullptr);
+  bindings_.staged.assign(count, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t shadow = shadow_layout_.offsets[i], staged = staged_layout_.offsets[i];
+    if (shadow >= 0) bindings_.shadows[i] = shadows_.data() + shadow;
+    if (staged >= 0) bindings_.staged[i] = reinterpret_cast<float*>(staged_.data() + staged);
+  }
+}
+
 int64_t Step::Impl::held_bytes() const {
-  int64_t bytes = activations_.bytes() + gradients_.bytes() + moments_.bytes();
-  for (const auto& model : models_) bytes += exec::store_bytes(*model);
-  return bytes + (runtime_ ? runtime_->scratch_bytes() : 0);
+  if (!backend_) return 0;
+  int64_t bytes = runtime_ ? runtime_->scratch_bytes() : 0;
+  for (const auto* arena : {&activations_, &gradients_, &moments_, &shadows_, &staged_, &state_})
+    bytes += arena->bytes();
+  for (const auto& model : models_) bytes += exec::store_bytes(*model, *backend_);
+  return bytes;
 }
 
 Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool seeds_from_host) {
@@ -161,9 +236,11 @@ Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool 
       entry->used = ++uses_;
       return *entry;
     }
+  take_all();
   return add_entry(make_plan(phase, samples, seeds_from_host));
 }
 
+/// No run is pending.
 Step::Impl::PlanEntry& Step::Impl::add_entry(std::shared_ptr<const exec::CompiledPlan> plan) {
   if (entries_.size() >= kMaximumPlans)
     entries_.erase(std::min_element(entries_.begin(), entries_.end(),
@@ -175,14 +252,8 @@ Step::Impl::PlanEntry& Step::Impl::add_entry(std::shared_ptr<const exec::Compile
   entry->plan = std::move(plan);
   entry->used = ++uses_;
   ++plans_made_;
-  if (entry->plan->graph.arena_bytes > activations_.bytes()) {
-    // Nothing in the arena outlives a run, so a larger one may take its place; what was bound to it is bound again.
-    for (const auto& other : entries_) other->program.reset();
-    activations_ = Arena();
-    activations_ = Arena(entry->plan->graph.arena_bytes, "activations");
-    bindings_.arena = reinterpret_cast<char*>(activations_.data());
+  if (grow(entry->plan->graph))
     for (const auto& other : entries_) bind(*other);
-  }
   bind(*entry);
   entries_.push_back(std::move(entry));
   return *entries_.back();
@@ -190,7 +261,17 @@ Step::Impl::PlanEntry& Step::Impl::add_entry(std::shared_ptr<const exec::Compile
 
 void Step::Impl::bind(PlanEntry& entry) {
   const graph::Graph& graph = entry.plan->graph;
+  entry.scheduled = 0;
+  entry.shadows_of = -1;
+  if (target_->asynchronous() && entry.phase == Phase::train)
+    entry.schedule.assign(graph.scalars.size() * static_cast<size_t>(backend::kScheduledUpdates), 0.0f);
+  bindings_.schedule = entry.schedule.empty() ? nullptr : entry.schedule.data();
   entry.program = runtime_->compile(graph, entry.samples, bindings_);
+  std::set<size_t> writes;
+  for (const graph::Value& value : graph.values)
+    if (value.producer >= 0 && (value.place == graph::Place::parameter || value.place == graph::Place::buffer))
+      writes.insert(static_cast<size_t>(program_.parameters[static_cast<size_t>(value.slot)].store));
+  entry.writes.assign(writes.begin(), writes.end());
   const auto slot = [&](const std::string& name) {
     const auto found = std::find(graph.scalars.begin(), graph.scalars.end(), name);
     return found == graph.scalars.end() ? -1 : static_cast<int32_t>(found - graph.scalars.begin());

@@ -6,8 +6,8 @@
 
 #include "core/machine.h"
 #include "core/text.h"
+#include "exec/devices.h"
 #include "exec/step_impl.h"
-#include "exec/store.h"
 #include "graph/op_table.h"
 #include "optim/rules.h"
 #include "optim/schedule_body.h"
@@ -90,7 +90,7 @@ Step::Impl::Impl(const Objective& function, const Inputs& inputs, Optimizer made
   keep(objective);
 }
 
-Step::Impl::~Impl() = default;
+Step::Impl::~Impl() { forget_reports(); }
 
 void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   std::tie(batch, accumulate) = batch_and_accumulate(options);
@@ -110,8 +110,10 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   optimizer = std::move(made);
   optim::check_rate(optimizer.name + ".learning_rate", optimizer.learning_rate);
   schedule_ = optimizer.learning_rate;
-  backend_ = &backend::backend_for(options.device);
-  target_ = backend_->target();
+  device_ = options.device;
+  target_ = exec::target_of(device_);
+  in_flight_ = target_->asynchronous() ? kInFlight : 0;
+  if (target_->asynchronous()) threads = 1;  // the host's only queue
   for (Model* model : options.update) {
     if (!model) throw Error(ErrorCode::option, "StepOptions.update", "holds a null pointer; give &model");
     if (!model->state()) throw Error(ErrorCode::option, "StepOptions.update", "holds a model that was moved from");
@@ -220,6 +222,7 @@ void Step::Impl::seal() {
     sums->sum.assign(totals, 0);
     sums->count.assign(totals, 0);
   }
+  counted_.reserve(terms_.size());
   window_.expected.assign(terms_.size(), 0);
   window_.count.assign(terms_.size(), 0);
 }
@@ -250,7 +253,8 @@ int64_t Step::Impl::largest_batch(const LargestBatchOptions& options) {
   if (options.budget_bytes < 0)
     throw Error(ErrorCode::option, cat("LargestBatchOptions.budget_bytes = ", options.budget_bytes),
                 "must be 0 (what is available now) or more");
-  const int64_t budget = options.budget_bytes > 0 ? options.budget_bytes : available_memory_bytes();
+  const int64_t budget =
+      options.budget_bytes > 0 ? options.budget_bytes : exec::backend_of(device_).memory().available_bytes();
   const auto fits = [&](int64_t rows) {
     try {
       return plan(rows).bytes().total <= budget;
@@ -297,6 +301,9 @@ std::vector<Step::Impl::CountedTerm> Step::Impl::counted_terms() {
 }
 
 void Step::Impl::resolve_schedule(int64_t updates_per_epoch, int64_t samples_per_update, int64_t total_updates) {
+  take_all();
+  for (const auto& entry : entries_)
+    if (!entry->schedule.empty()) bind(*entry);  // the rates of updates that are scheduled already are others now
   schedule_ = optimizer.learning_rate.resolve(updates_per_epoch, samples_per_update, total_updates);
 }
 

@@ -1,21 +1,18 @@
-// Step::Impl, second half: arenas, windows, runs and sums. In the steady state nothing here allocates.
+// Step::Impl, second half: what is fed, windows and runs. In the steady state nothing here allocates.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/host_view.h"
-#include "core/machine.h"
 #include "core/text.h"
-#include "exec/faults.h"
 #include "exec/fields.h"
 #include "exec/model_use.h"
 #include "exec/step_impl.h"
-#include "exec/store.h"
 #include "graph/op_table.h"
 #include "optim/schedule_body.h"
 
 namespace brisk {
 
-using backend::Fault;
 using backend::StepList;
 using graph::Phase;
 
@@ -28,6 +25,7 @@ void Step::Impl::check_fed(size_t index, const ConstView& view) {
 }
 
 void Step::Impl::feed(const Feed& given) {
+  ++feeds_;
   std::fill(input_rows_.begin(), input_rows_.end(), -1);
   rows_without_inputs_ = 0;
   for (const auto& [name, view] : given.entries())
@@ -47,6 +45,7 @@ void Step::Impl::refuse_call(const char* call, const char* suits) const {
 
 void Step::Impl::feed(const ConstView& input, const ConstView& target) {
   if (fields_.size() != 2) refuse_call("(input, target)", "with one of each");
+  ++feeds_;
   check_fed(0, input);
   check_fed(1, target);
 }
@@ -55,6 +54,7 @@ void Step::Impl::feed(int64_t rows) {
   if (!fields_.empty()) refuse_call("(rows)", "without inputs");
   if (rows < 1 || rows > batch)
     throw Error(ErrorCode::data, cat("Step::run.rows = ", rows), cat("must be from 1 to StepOptions.batch = ", batch));
+  ++feeds_;
   rows_without_inputs_ = rows;
 }
 
@@ -129,19 +129,37 @@ void Step::Impl::write_seeds(PlanEntry& entry) {
           window_.expected[i] > 0 ? static_cast<float>(terms_[i].factor / window_.expected[i]) : 0.0f;
 }
 
-void Step::Impl::write_update_scalars(PlanEntry& entry) {
+/// What follows the updates, by slot of the plan's scalars.
+void Step::Impl::write_scalars_of(const PlanEntry& entry, int64_t update, float* scalars) const {
   const auto write = [&](int32_t slot, double value) {
-    if (slot >= 0) scalars_[static_cast<size_t>(slot)] = static_cast<float>(value);
+    if (slot >= 0) scalars[slot] = static_cast<float>(value);
   };
-  rate_ = schedule_.at({.updates = updates_});
-  write(entry.rate, rate_);
-  write(entry.ratio, window_.expected_samples / static_cast<double>(window_.samples));
+  write(entry.rate, schedule_.at({.updates = update}));
   for (const Cohort& cohort : entry.cohorts) {
-    const auto t = static_cast<double>(updates_ + 1 - cohort.started);
-    write(cohort.first, updates_ == cohort.started ? 1.0 : 0.0);
+    const auto t = static_cast<double>(update + 1 - cohort.started);
+    write(cohort.first, update == cohort.started ? 1.0 : 0.0);
     write(cohort.bias1, 1.0 - std::pow(optimizer.beta1, t));
     write(cohort.bias2, 1.0 - std::pow(optimizer.beta2, t));
   }
+}
+
+void Step::Impl::write_update_scalars(PlanEntry& entry) {
+  write_scalars_of(entry, expected_updates(), scalars_.data());
+  if (entry.ratio >= 0)
+    scalars_[static_cast<size_t>(entry.ratio)] =
+        static_cast<float>(window_.expected_samples / static_cast<double>(window_.samples));
+  fill_schedule(entry);
+}
+
+/// Rows of the updates that the device may be at in this run; in one go for many runs.
+void Step::Impl::fill_schedule(PlanEntry& entry) {
+  if (entry.schedule.empty() || entry.scheduled > expected_updates()) return;
+  const size_t width = entry.plan->graph.scalars.size();
+  const int64_t last = updates_ + backend::kScheduledUpdates;
+  for (int64_t update = std::max(entry.scheduled, updates_); update < last; ++update)
+    write_scalars_of(entry, update,
+                     entry.schedule.data() + static_cast<size_t>(update % backend::kScheduledUpdates) * width);
+  entry.scheduled = last;
 }
 
 void Step::Impl::check_counts() {
@@ -152,7 +170,7 @@ void Step::Impl::check_counts() {
     if (difference <= 1e-6 * std::max(1.0, window_.expected[i])) continue;
     const double count = window_.count[i], expected = window_.expected[i];
     const int64_t samples = window_.samples;
-    drop_window();
+    end_window();
     throw Error(
         ErrorCode::data, cat("loss term '", terms_[i].name, "'"),
         cat("this window has ", samples, " samples, of which ", count, " count; ", expected,
@@ -163,7 +181,7 @@ void Step::Impl::check_counts() {
   }
 }
 
-void Step::Impl::drop_window() {
+void Step::Impl::end_window() {
   window_.micro_batches = 0;
   told_.clear();
   ++attempts_;
@@ -171,25 +189,33 @@ void Step::Impl::drop_window() {
 
 // ---- runs
 
-backend::Report Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, void* const* outputs) {
+/// Others may have changed the values since this step's last run.
+void Step::Impl::bring_values(PlanEntry& entry) {
+  bool changed = false;
+  for (size_t i = 0; i < stores_.size(); ++i) {
+    const int64_t version = stores_[i]->bring_to(*backend_);
+    changed |= version != std::exchange(seen_versions_[i], version);
+  }
+  values_epoch_ += changed;
+  if (shadows_.bytes() == 0 || entry.shadows_of == values_epoch_) return;
+  entry.program->refresh_shadows();
+  entry.shadows_of = values_epoch_;
+}
+
+/// rows: of the micro-batch; 0: there is none, the run is an update.
+void Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, int64_t rows, void* const* outputs) {
+  bring_values(entry);
   backend::RunArguments arguments;
   arguments.inputs = input_pointers_.data();
   arguments.outputs = outputs;
   arguments.accumulate = accumulates;
   arguments.attempt = attempts_;
-  arguments.first_sample = entry.phase == Phase::train ? window_.samples : evaluation_.samples;
+  arguments.first_sample = entry.phase == Phase::train ? window_.samples : evaluation_samples_;
+  arguments.scheduled = entry.scheduled;
   entry.program->run(list, arguments);
-  backend::Report report;
-  runtime_->report(0, report);
-  return report;
-}
-
-void Step::Impl::take_totals(Sums& sums, const double* totals, bool training) {
-  for (size_t i = 0; i < sums.sum.size(); ++i) {
-    sums.sum[i] += totals[2 * i];
-    sums.count[i] += totals[2 * i + 1];
-    if (training && i < terms_.size()) window_.count[i] += totals[2 * i + 1];
-  }
+  for (const size_t model : entry.writes) seen_versions_[model] = stores_[model]->changed_on(*backend_);
+  pending_[static_cast<size_t>(first_pending_ + pending_count_++) % pending_.size()] = {&entry, attempts_, feeds_, rows,
+                                                                                        list != StepList::micro_batch};
 }
 
 void Step::Impl::run(Close close) {
@@ -197,42 +223,33 @@ void Step::Impl::run(Close close) {
   prepare();
   follow_freeze();
   const exec::StepUse use(models_);
-  if (window_.micro_batches == 0) {
-    check_batch(rows);
+  check_batch(rows);
+  const bool counted = std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; });
+  if (window_.micro_batches == 0)
     open_window(rows);
-  } else {
-    check_batch(rows);
-    if (!window_.seeds_from_host && std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; }))
-      throw Error(
-          ErrorCode::state, "Step::forward_backward",
-          "a second micro-batch of a window whose terms count their rows; make the step with .accumulate = 2 or more");
-  }
+  else if (!window_.seeds_from_host && counted)
+    throw Error(
+        ErrorCode::state, "Step::forward_backward",
+        "a second micro-batch of a window whose terms count their rows; make the step with .accumulate = 2 or more");
   PlanEntry& entry = entry_for(Phase::train, rows, window_.seeds_from_host);
   const bool accumulates = window_.micro_batches > 0;
   const bool closes = close == Close::when_full && window_.micro_batches + 1 >= accumulate;
-  const bool checks = closes && window_.seeds_from_host;
+  const bool checks = closes && window_.seeds_from_host && counted;
   write_seeds(entry);
   // The update's scalars count this micro-batch too.
   window_.samples += rows;
   if (closes) write_update_scalars(entry);
   window_.samples -= rows;
-  const backend::Report report =
-      launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates);
-  if (report.fault.kind == Fault::Kind::label || report.fault.kind == Fault::Kind::user_op) {
-    drop_window();
-    raise(entry, report.fault);
-  }
-  take_totals(train_, report.totals, true);
+  launch(entry, closes && !checks ? StepList::micro_batch_and_update : StepList::micro_batch, accumulates, rows);
   window_.samples += rows;
   ++window_.micro_batches;
-  train_.samples += rows;
-  samples_ += rows;
   if (checks) {
+    take_all();
     check_counts();
-    finish_update(entry, launch(entry, StepList::update, false));
-  } else if (closes) {
-    finish_update(entry, report);
+    launch(entry, StepList::update, false, 0);
   }
+  if (closes) end_window();
+  take_late();
 }
 
 void Step::Impl::close_window() {
@@ -244,45 +261,19 @@ void Step::Impl::close_window() {
 void Step::Impl::flush() {
   if (window_.micro_batches == 0) return;
   const exec::StepUse use(models_);
-  check_counts();
+  if (window_.seeds_from_host && std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; })) {
+    take_all();
+    check_counts();
+  }
   // Any training plan closes a window; the one of the full batch is there in most cases.
   PlanEntry* entry = nullptr;
   for (const auto& known : entries_)
     if (known->phase == Phase::train && known->seeds_from_host == window_.seeds_from_host) entry = known.get();
   if (!entry) entry = &entry_for(Phase::train, std::min(window_.samples, batch), window_.seeds_from_host);
   write_update_scalars(*entry);
-  finish_update(*entry, launch(*entry, StepList::update, false));
-}
-
-void Step::Impl::finish_update(PlanEntry& entry, const backend::Report& report) {
-  if (report.stats) gradient_norm_ = report.stats[0];
-  drop_window();
-  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
-  ++updates_;
-}
-
-void Step::Impl::raise(const PlanEntry& entry, const Fault& fault) {
-  const graph::Graph& graph = entry.plan->graph;
-  const graph::Node& node = graph.nodes[static_cast<size_t>(std::max(fault.node, 0))];
-  if (fault.kind == Fault::Kind::nonfinite_gradient)
-    throw Error(
-        ErrorCode::numeric, graph.parameters[static_cast<size_t>(std::max<int64_t>(fault.sample, 0))].name,
-        cat("its gradient is not finite at update ", updates_, " (learning rate ", rate_,
-            "): the update is skipped, no parameter has moved; lower the learning rate, or look for NaN in the data"));
-  if (fault.kind == Fault::Kind::user_op) exec::raise_user_op(node, fault.exception);
-  // What an index chooses from is the first dimension of the first input, or said by the node.
-  const bool is_loss = node.attributes.has("ignore_index");
-  const Shape& choices = graph.type(node.inputs[0]).shape;
-  const int64_t classes = node.attributes.has("classes") ? node.attributes.integer("classes") : choices[0];
-  std::string allowed = cat("allowed 0..", classes - 1);
-  if (is_loss) allowed += cat(" or ignore_index ", node.attributes.integer("ignore_index"));
-  const std::string row = describe_row ? describe_row(fault.sample) : cat("row ", fault.sample, " of the micro-batch");
-  const std::string_view op = is_loss && node.op->name != "accuracy" ? "cross_entropy" : node.op->name;
-  throw Error(ErrorCode::data, cat(op, " '", node.name, "'"),
-              cat(row, " has ", is_loss ? "label " : "index ", fault.value, ", ", allowed,
-                  fault.value == classes ? cat("; are the ", is_loss ? "labels" : "indices", " 1-based?")
-                                         : "; the update is skipped"),
-              node.where);
+  launch(*entry, StepList::update, false, 0);
+  end_window();
+  take_late();
 }
 
 void Step::Impl::evaluate(void* const* outputs) {
@@ -291,10 +282,12 @@ void Step::Impl::evaluate(void* const* outputs) {
   follow_freeze();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::evaluate, rows, false);
-  const backend::Report report = launch(entry, StepList::micro_batch, false, outputs);
-  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
-  take_totals(evaluation_, report.totals, false);
-  evaluation_.samples += rows;
+  launch(entry, StepList::micro_batch, false, rows, outputs);
+  evaluation_samples_ += rows;
+  if (outputs)
+    take_all();
+  else
+    take_late();
 }
 
 std::vector<std::pair<std::string, double>> Step::Impl::count() {
@@ -302,46 +295,10 @@ std::vector<std::pair<std::string, double>> Step::Impl::count() {
   prepare();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::count, rows, false);
-  const backend::Report report = launch(entry, StepList::micro_batch, false);
-  if (report.fault.kind != Fault::Kind::none) raise(entry, report.fault);
-  std::vector<std::pair<std::string, double>> counts;
-  const std::vector<std::string>& names = entry.plan->graph.totals;
-  for (size_t i = 0; i < names.size(); ++i) counts.emplace_back(names[i], report.totals[2 * i + 1]);
-  return counts;
-}
-
-// ---- reading
-
-StepTotals Step::Impl::report(Sums& sums) const {
-  StepTotals totals;
-  totals.clock = clock();
-  totals.gradient_norm = gradient_norm_;
-  totals.learning_rate = updates_ == 0 && schedule_.resolved() ? schedule_.at({}) : rate_;
-  totals.samples = sums.samples;
-  for (size_t i = 0; i < sums.sum.size(); ++i) {
-    NamedMean mean{i < terms_.size() ? terms_[i].name : metric_names_[i - terms_.size()], sums.sum[i], sums.count[i]};
-    if (i < terms_.size()) {
-      totals.loss += terms_[i].factor * mean.value();
-      totals.terms.push_back(std::move(mean));
-    } else {
-      totals.metrics.push_back(std::move(mean));
-    }
-  }
-  std::fill(sums.sum.begin(), sums.sum.end(), 0.0);
-  std::fill(sums.count.begin(), sums.count.end(), 0.0);
-  sums.samples = 0;
-  return totals;
-}
-
-StepTotals Step::Impl::read() { return report(train_); }
-StepTotals Step::Impl::read_evaluation() { return report(evaluation_); }
-
-Clock Step::Impl::clock() const {
-  Clock clock;
-  clock.updates = updates_;
-  clock.samples = samples_;
-  if (runtime_) clock.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-  return clock;
+  take_all();
+  launch(entry, StepList::micro_batch, false, rows);
+  take_all();
+  return counted_;
 }
 
 Step::Counters Step::Impl::counters() const { return {runtime_ ? runtime_->entries() : 0, plans_made_}; }
@@ -359,26 +316,28 @@ size_t Step::Impl::find_parameter(std::string_view name) const {
 
 Tensor Step::Impl::gradient(std::string_view name) {
   prepare();
+  take_all();
   const size_t index = find_parameter(name);
-  const graph::ParameterRef& parameter = program_.parameters[index];
-  const graph::ParameterSpec& spec =
-      models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
-  Tensor out(spec.torch_shape);
-  exec::to_torch(spec, bindings_.gradients[index], out.data<float>());
+  const graph::Segment& segment = segment_of(program_.parameters[index]);
+  std::vector<float> canonical(static_cast<size_t>(segment.count));
+  backend_->memory().read(canonical.data(), bindings_.gradients[index], segment.count * int64_t{sizeof(float)});
+  Tensor out(segment.spec.torch_shape);
+  exec::to_torch(segment.spec, canonical.data(), out.data<float>());
   return out;
 }
 
 void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
   prepare();
+  take_all();
   const size_t index = find_parameter(name);
-  const graph::ParameterRef& parameter = program_.parameters[index];
-  const graph::ParameterSpec& spec =
-      models_[static_cast<size_t>(parameter.store)]->segments[static_cast<size_t>(parameter.segment)].spec;
-  if (!(value.shape() == spec.torch_shape))
+  const graph::Segment& segment = segment_of(program_.parameters[index]);
+  if (!(value.shape() == segment.spec.torch_shape))
     throw Error(ErrorCode::shape, cat("gradient of \"", name, "\""),
-                cat("given ", value.shape(), ", the parameter has ", spec.torch_shape));
+                cat("given ", value.shape(), ", the parameter has ", segment.spec.torch_shape));
   check_host(cat("gradient of \"", name, "\""), value);
-  exec::from_torch(spec, value.data<float>(), bindings_.gradients[index]);
+  std::vector<float> canonical(static_cast<size_t>(segment.count));
+  exec::from_torch(segment.spec, value.data<float>(), canonical.data());
+  backend_->memory().write(bindings_.gradients[index], canonical.data(), segment.count * int64_t{sizeof(float)});
 }
 
 }  // namespace brisk

@@ -91,7 +91,7 @@ double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_
 RowNames::RowNames(Step& step, const Dataset& dataset) : step_(step) {
   const std::string name = dataset.name();
   const std::string suffix = name == "data set" ? " of the data set" : cat(" of \"", name, "\"");
-  previous_ = describe_rows(step_, [this, suffix](int64_t row) {
+  previous_ = describe_rows(step_, [this, suffix](int64_t row, int64_t) {
     const bool known = batch_ != nullptr && row >= 0 && row < batch_->size();
     return known ? cat("sample ", batch_->indices()[static_cast<size_t>(row)], suffix) : cat("row ", row);
   });

@@ -26,7 +26,7 @@ std::vector<Field> keep_outputs(Step& step);
 void evaluate(Step& step, const Feed& feed, const std::vector<void*>& outputs);
 
 /// Says how messages name a row of the next feeds (null: by its number); returns what did so before.
-using DescribeRow = std::function<std::string(int64_t row)>;
+using DescribeRow = std::function<std::string(int64_t row, int64_t feeds_ago)>;
 DescribeRow describe_rows(Step& step, DescribeRow describe);
 
 /// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.

@@ -330,7 +330,7 @@ TEST(Predictor, SaysWhatIsWrongWithItsOptions) {
   refusal(ErrorCode::option, [&] { Predictor(model, {.concurrency = 0}); });
   refusal(ErrorCode::option, [&] { Predictor(model, {.threads = -1}); });
   refusal(ErrorCode::option, [&] { Predictor(model, {.precision = Precision::bf16}); });
-  refusal(ErrorCode::backend, [&] { Predictor(model, {.device = gpu(0)}); });
+  refusal(ErrorCode::option, [&] { Predictor(model, {.device = gpu(0)}); });
   refusal(ErrorCode::memory, [&] { Predictor(model, {.batches = {100'000'000}}); });
   const Model moved = std::move(model);
   refusal(ErrorCode::state, [&] { Predictor{model}; });

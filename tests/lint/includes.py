@@ -34,7 +34,7 @@ OWNER = {
     "error.h": "core", "export.h": "core", "feed.h": "core", "field.h": "core", "tensor.h": "core", "eigen.h": "core", "log.h": "core",
     "model.h": "graph", "loss.h": "graph", "op.h": "graph", "ops.h": "graph", "precision.h": "graph",
     "schedule.h": "optim", "optimizer.h": "optim",
-    "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
+    "device.h": "exec", "plan.h": "exec", "step.h": "exec", "predictor.h": "exec",
     "data.h": "data", "augment.h": "data", "images.h": "data", "loader.h": "data", "tabular.h": "data", "checkpoint.h": "checkpoint", "dist.h": "dist", "monitor.h": "monitor",
     "callback.h": "train", "early_stop.h": "train", "trainer.h": "train", "tune.h": "tune", "models.h": "models", "kernels.h": "kernels",
     "weights.h": "checkpoint",
