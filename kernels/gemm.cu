@@ -1,9 +1,9 @@
-// Matrix multiplication d = activation(alpha A B + bias + residual): A [m, k] or its transpose, B [k, n] or its transpose,
-// d [m, n] overwritten or (f32) added to. Tiles of A and B are copied into shared memory as they lie; ldmatrix transposes
-// where the other direction is needed.
+// Matrix multiplication d = activation(alpha A B + bias + residual): A [m, k] or its transpose, B [k, n] or its
+// transpose, d [m, n] overwritten or (f32) added to. Tiles of A and B are copied into shared memory as they lie;
+// ldmatrix transposes where the other direction is needed.
 //
-// Speed: mma.sync reaches about 60 to 65 % of what wgmma does on sm_90, so about three quarters of cuBLASLt at 4096^3 in
-// f16 is all that this kernel can reach there; on sm_80 to sm_89, mma.sync is the whole machine.
+// Speed: mma.sync reaches about 60 to 65 % of what wgmma does on sm_90, so about three quarters of cuBLASLt at 4096^3
+// in f16 is all that this kernel can reach there; on sm_80 to sm_89, mma.sync is the whole machine.
 #include "brisk/kernels/gemm.h"
 
 #include "kernels/matrix/launch.h"
@@ -47,8 +47,8 @@ void check(const GemmOptions& options) {
   check_data(kNames, "b", options.b);
   check_data(kNames, "d", options.d);
   if (options.residual != nullptr) check_data(kNames, "residual", options.residual);
-  check_option(options.d_dtype == DType::f32 || options.d_dtype == options.dtype, kNames("d_dtype").c_str(), options.d_dtype,
-               "must be f32 or the same as dtype");
+  check_option(options.d_dtype == DType::f32 || options.d_dtype == options.dtype, kNames("d_dtype").c_str(),
+               options.d_dtype, "must be f32 or the same as dtype");
   check_option(!options.accumulate || options.d_dtype == DType::f32, kNames("accumulate").c_str(), options.accumulate,
                "adds to a d of f32 only");
   check_option(!options.accumulate || options.activation == Activation::none, kNames("accumulate").c_str(),
@@ -72,11 +72,10 @@ void launch_gemm(const GemmOptions& o, const MatrixChoice& choice, bool aligned,
     using B = MatrixOperand<T, Math::kN, Math::kThreads, kBRows, all_aligned()>;
     const auto a = matrix<T>(o.a, o.m, o.k, o.a_transposed, o.dtype);
     const auto b = matrix<T>(o.b, o.k, o.n, o.b_transposed, o.dtype);
-    check_launch("kernels::gemm",
-                 launch(gemm_kernel<Math, A, B>, grid, Math::kThreads, kSharedBytes<Math>, stream,
-                        typename A::Parameters{a.data, a.rows, a.columns, a.unit},
-                        typename B::Parameters{b.data, b.rows, b.columns, b.unit}, output,
-                        SameRow{static_cast<int>(o.m)}, static_cast<int>(choice.k_tiles)));
+    check_launch("kernels::gemm", launch(gemm_kernel<Math, A, B>, grid, Math::kThreads, kSharedBytes<Math>, stream,
+                                         typename A::Parameters{a.data, a.rows, a.columns, a.unit},
+                                         typename B::Parameters{b.data, b.rows, b.columns, b.unit}, output,
+                                         SameRow{static_cast<int>(o.m)}, static_cast<int>(choice.k_tiles)));
   });
 }
 
@@ -97,8 +96,8 @@ void gemm(const GemmOptions& options, CudaStream stream) {
   output.accumulate = options.accumulate;
   output.low = options.d_dtype != DType::f32;
   const dim3 grid = grid_of(kNames, choice, 1);
-  const auto run = options.a_transposed ? options.b_transposed ? launch_gemm<false, true> : launch_gemm<false, false>
-                   : options.b_transposed ? launch_gemm<true, true>
+  const auto run = options.a_transposed   ? options.b_transposed ? launch_gemm<false, true> : launch_gemm<false, false>
+                     : options.b_transposed ? launch_gemm<true, true>
                                           : launch_gemm<true, false>;
   run(options, choice, sizes.aligned, output, grid, stream);
 }

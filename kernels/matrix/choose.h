@@ -48,13 +48,15 @@ inline MatrixChoice with_tile(const MatrixSizes& sizes, MatrixTile tile) {
   return choice;
 }
 
-/// Modelled cycles of a launch. A multiprocessor does about 1024 multiplications a cycle on large tiles, fewer on small ones,
-/// which read more shared memory for each; a step of k takes a latency at least; slices are added by one block a tile.
+/// Modelled cycles of a launch. A multiprocessor does about 1024 multiplications a cycle on large tiles, fewer on small
+/// ones, which read more shared memory for each; a step of k takes a latency at least; slices are added by one block a
+/// tile.
 inline int64_t modelled_cycles(const MatrixSizes& sizes, const MatrixChoice& choice) {
   constexpr int64_t kStepLatency = 300, kBlockCycles = 2000, kMeetingCycles = 2000, kBytesPerCycle = 48;
-  const int64_t step = choice.rows * choice.columns / (choice.tile == MatrixTile::m128n128  ? 32
-                                                       : choice.tile == MatrixTile::m128n64 ? 28
-                                                                                            : 22);
+  const int64_t step = choice.rows * choice.columns /
+                       (choice.tile == MatrixTile::m128n128  ? 32
+                        : choice.tile == MatrixTile::m128n64 ? 28
+                                                             : 22);
   const int64_t blocks = choice.tiles() * sizes.parts * choice.slices;
   const int64_t rounds = ceil_divide(blocks, sizes.processors);
   const int64_t steps = ceil_divide(choice.k_tiles, choice.slices);
@@ -79,9 +81,10 @@ inline MatrixChoice choose(const MatrixSizes& sizes) {
   for (const MatrixTile tile : kTiles) {
     if (fixed != MatrixTile::automatic && tile != fixed) continue;
     MatrixChoice choice = with_tile(sizes, tile);
-    const int64_t most = sizes.split_k != 0                          ? sizes.split_k
-                         : choice.tiles() * sizes.parts <= kCounters ? std::clamp<int64_t>(choice.k_tiles / 4, 1, kMaximumSlices)
-                                                                     : 1;
+    const int64_t most = sizes.split_k != 0 ? sizes.split_k
+                         : choice.tiles() * sizes.parts <= kCounters
+                             ? std::clamp<int64_t>(choice.k_tiles / 4, 1, kMaximumSlices)
+                             : 1;
     for (int64_t slices = sizes.split_k != 0 ? most : 1; slices <= most; ++slices) {
       choice.slices = even_slices(choice.k_tiles, slices);
       const int64_t cycles = modelled_cycles(sizes, choice);

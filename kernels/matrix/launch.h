@@ -12,7 +12,7 @@ namespace brisk::kernels {
 
 /// Widest loads of rows of `columns` elements, in bytes.
 inline int unit_of(DType dtype, int64_t columns) {
-  const int64_t bytes = columns * size_of(dtype);
+  const int64_t bytes = columns * (dtype == DType::f32 ? 4 : 2);
   return bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 2;
 }
 
@@ -42,8 +42,8 @@ inline void check_data(const OptionNames& names, const char* option, const void*
 }
 
 /// The product's slices are dropped where there is no workspace for them.
-inline void check_workspace(const OptionNames& names, const MatrixSizes& sizes, MatrixChoice& choice, const void* workspace,
-                            int64_t bytes, const int32_t* counters) {
+inline void check_workspace(const OptionNames& names, const MatrixSizes& sizes, MatrixChoice& choice,
+                            const void* workspace, int64_t bytes, const int32_t* counters) {
   if (workspace == nullptr) choice.slices = 1;
   if (choice.slices == 1) return;
   const int64_t needed = choice.workspace_bytes(sizes.parts);
@@ -51,8 +51,9 @@ inline void check_workspace(const OptionNames& names, const MatrixSizes& sizes, 
                (std::to_string(needed) + " bytes are needed; ask the launcher's _workspace_bytes").c_str());
   check_data(names, "workspace", workspace);
   check_pointer(counters, names("counters").c_str());
-  check_option(choice.tiles() * sizes.parts * static_cast<int64_t>(sizeof(int32_t)) <= kCounterBytes, names("split_k").c_str(),
-               sizes.split_k, "is for at most 1024 tiles; use 1 (more tiles fill the device alone)");
+  check_option(choice.tiles() * sizes.parts * static_cast<int64_t>(sizeof(int32_t)) <= kCounterBytes,
+               names("split_k").c_str(), sizes.split_k,
+               "is for at most 1024 tiles; use 1 (more tiles fill the device alone)");
 }
 
 inline Output output_of(const MatrixChoice& choice, int64_t columns, void* workspace, int32_t* counters) {
@@ -71,7 +72,8 @@ inline Output output_of(const MatrixChoice& choice, int64_t columns, void* works
 inline dim3 grid_of(const OptionNames& names, const MatrixChoice& choice, int64_t parts) {
   check_option(choice.tiles() <= INT32_MAX, names("m").c_str(), choice.row_tiles * choice.rows,
                "times n is more than one launch covers");
-  return dim3(static_cast<unsigned>(choice.tiles()), static_cast<unsigned>(choice.slices), static_cast<unsigned>(parts));
+  return dim3(static_cast<unsigned>(choice.tiles()), static_cast<unsigned>(choice.slices),
+              static_cast<unsigned>(parts));
 }
 
 /// Calls f with the TensorCores (or Lanes) of a type and tile, f(math, aligned): aligned is a std::bool_constant.

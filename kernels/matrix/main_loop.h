@@ -1,6 +1,6 @@
-// The kernel body of all matrix kernels: one tile of d = A B. Tiles of A and B go through kStages buffers in shared memory
-// by asynchronous copies; fragments of the next step are read while the tensor cores work on this one's. Blocks are
-// numbered so that those that run together share rows and columns in the L2 cache.
+// The kernel body of all matrix kernels: one tile of d = A B. Tiles of A and B go through kStages buffers in shared
+// memory by asynchronous copies; fragments of the next step are read while the tensor cores work on this one's. Blocks
+// are numbered so that those that run together share rows and columns in the L2 cache.
 //   block (x, y, z): tile x, slice y of k, part z
 #pragma once
 
@@ -24,14 +24,16 @@ __device__ __forceinline__ TilePosition tile_position(int index, int row_tiles, 
 template <class Math>
 inline constexpr int kStageElements = (Math::kM + Math::kN) * kTileK<typename Math::T>;
 template <class Math>
-inline constexpr int kPipelineBytes = kStages * kStageElements<Math>* static_cast<int>(sizeof(typename Math::T));
+inline constexpr int kPipelineBytes = kStages* kStageElements<Math>* static_cast<int>(sizeof(typename Math::T));
 /// Dynamic shared memory of a block: the sums lie where the operands were.
 template <class Math>
-inline constexpr int kSharedBytes = kPipelineBytes<Math> > Math::kM* Math::kN * 4 ? kPipelineBytes<Math> : Math::kM* Math::kN * 4;
+inline constexpr int kSharedBytes =
+    kPipelineBytes<Math> > Math::kM* Math::kN * 4 ? kPipelineBytes<Math> : Math::kM* Math::kN * 4;
 
 /// Adds the products of tiles [first, last) of k.
 template <class Math, class A, class B>
-__device__ __forceinline__ void main_loop(Math& math, const A& a, const B& b, typename Math::T* shared, int first, int last) {
+__device__ __forceinline__ void main_loop(Math& math, const A& a, const B& b, typename Math::T* shared, int first,
+                                          int last) {
   using T = typename Math::T;
   constexpr int kA = Math::kM * kTileK<T>;
   const auto stage = [&](int index) { return shared + index * kStageElements<Math>; };
@@ -90,8 +92,8 @@ __device__ __forceinline__ void main_loop(Math& math, const A& a, const B& b, ty
 
 /// What a block needs besides its operands. k_tiles: of the whole sum; part: index of the first tile's partial sums.
 template <class Math, class A, class B, class Row>
-__device__ __forceinline__ void matrix_tile(const typename A::Parameters& a, const typename B::Parameters& b, const Output& output,
-                                            const Row& row_of, int k_tiles) {
+__device__ __forceinline__ void matrix_tile(const typename A::Parameters& a, const typename B::Parameters& b,
+                                            const Output& output, const Row& row_of, int k_tiles) {
   using T = typename Math::T;
   BRISK_DYNAMIC_SHARED(T, shared);
   const TilePosition at = tile_position(blockIdx.x, output.row_tiles, output.column_tiles);

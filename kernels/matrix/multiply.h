@@ -1,8 +1,8 @@
 // What a thread multiplies of a tile in shared memory, and where its part of the product lies.
 //   TensorCores   f16, bf16: mma.sync m16n8k16 on fragments of ldmatrix, a warp computes kWarpM x kWarpN
 //   Lanes         f32: each thread 8 x 8 by fused multiply-add
-// fetch(buffer, step) reads the operands of a step of k into registers, multiply(buffer) adds their product; spill hands the
-// sums to put(row, column, sums...): one, or two neighbours of a row.
+// fetch(buffer, step) reads the operands of a step of k into registers, multiply(buffer) adds their product; spill
+// hands the sums to put(row, column, sums...): one, or two neighbours of a row.
 #pragma once
 
 #include "kernels/common/mma.h"
@@ -94,7 +94,7 @@ class Lanes {
  public:
   using T = float;
   static constexpr int kM = 128, kN = 64, kThreads = 128;
-  static constexpr int kSteps = 4;    ///< of 4, in a tile's extent along k
+  static constexpr int kSteps = 4;  ///< of 4, in a tile's extent along k
   static constexpr int kBuffers = 1;
 
   __device__ __forceinline__ Lanes() {

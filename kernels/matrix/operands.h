@@ -1,9 +1,9 @@
-// Operands of the main loop: where the elements of a tile lie in global memory. Each is made for one thread, one tile row
-// or column ("origin"), and copies the thread's share of the tile at k0. What lies outside is zero.
+// Operands of the main loop: where the elements of a tile lie in global memory. Each is made for one thread, one tile
+// row or column ("origin"), and copies the thread's share of the tile at k0. What lies outside is zero.
 //   MatrixOperand   a matrix, its rows along k or across it
-//   WindowRows      the windows of an image as the rows of a matrix [pixels, taps x channels], along k = taps x channels
-//   WindowColumns   the same matrix, k = pixels
-//   TapRows         convolution weights as a matrix [taps x out channels, channels], k = taps x out channels
+//   WindowRows      the windows of an image as the rows of a matrix [pixels, taps x channels], along k = taps x
+//   channels WindowColumns   the same matrix, k = pixels TapRows         convolution weights as a matrix [taps x out
+//   channels, channels], k = taps x out channels
 #pragma once
 
 #include "kernels/matrix/tile.h"
@@ -54,16 +54,16 @@ struct WindowTap {
   int h, w, channel;
 };
 
-/// Windows of images [images, height, width, channels]: pixel (image, i, j) sees rows i pixel_step + first + a tap_step,
-/// tap a = 0, 1, ..., and columns likewise.
+/// Windows of images [images, height, width, channels]: pixel (image, i, j) sees rows i pixel_step + first + a
+/// tap_step, tap a = 0, 1, ..., and columns likewise.
 template <class T>
 struct Windows {
   const T* data;
   int channels, height, width;
-  int pixels;                      ///< of all images
-  int elements;                    ///< of a window: taps x channels
-  FastDivide by_image, by_row;     ///< pixels of an image, of a row of pixels
-  FastDivide by_tap, by_tap_row;   ///< channels; taps of a row of taps
+  int pixels;                     ///< of all images
+  int elements;                   ///< of a window: taps x channels
+  FastDivide by_image, by_row;    ///< pixels of an image, of a row of pixels
+  FastDivide by_tap, by_tap_row;  ///< channels; taps of a row of taps
   int pixel_step[2], first[2], tap_step[2];
   int unit;
 
@@ -83,7 +83,8 @@ struct Windows {
     return (int64_t{t.h} * width + t.w) * channels + t.channel;
   }
   __device__ __forceinline__ bool inside(int h, int w) const {
-    return static_cast<unsigned>(h) < static_cast<unsigned>(height) && static_cast<unsigned>(w) < static_cast<unsigned>(width);
+    return static_cast<unsigned>(h) < static_cast<unsigned>(height) &&
+           static_cast<unsigned>(w) < static_cast<unsigned>(width);
   }
 };
 

@@ -1,5 +1,5 @@
-// From the sums of a tile to d, by way of shared memory, so that each thread has four neighbours of a row: k's slices added
-// in order by the block that comes last, then scale, bias, residual, activation, rounding, statistics.
+// From the sums of a tile to d, by way of shared memory, so that each thread has four neighbours of a row: k's slices
+// added in order by the block that comes last, then scale, bias, residual, activation, rounding, statistics.
 #pragma once
 
 #include "brisk/kernels/activation.h"
@@ -118,7 +118,8 @@ __device__ __forceinline__ bool join_slices(float* sums, const Output& output, i
 
 /// Elements at + 0 to at + count - 1 of d's type; the others are zero.
 template <class T>
-__device__ __forceinline__ void read_four(float (&to)[4], const void* from, int64_t at, int count, bool low, bool quads) {
+__device__ __forceinline__ void read_four(float (&to)[4], const void* from, int64_t at, int count, bool low,
+                                          bool quads) {
   const auto read = [&](auto* elements) {
     if (quads) {
       load_floats(elements + at, to);

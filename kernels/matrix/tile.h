@@ -16,7 +16,7 @@ inline constexpr int kChunksAlongK = 4;  ///< 16-byte chunks of a tile's slice o
 template <class T>
 inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));  ///< elements
 template <class T>
-inline constexpr int kTileK = kChunksAlongK * kChunk<T>;  ///< extent of a tile along k
+inline constexpr int kTileK = kChunksAlongK* kChunk<T>;  ///< extent of a tile along k
 
 /// Index of a chunk in a tile whose rows have `kChunks` chunks.
 template <int kChunks>
@@ -35,17 +35,16 @@ struct Share {
   static_assert(kThreads % kRowChunks == 0 && kRows % kRowStep == 0, "the chunks do not divide among the threads");
 
   static __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / kRowChunks; }
-  static __device__ __forceinline__ int element() {
-    return static_cast<int>(threadIdx.x) % kRowChunks * kChunk<T>;
-  }
+  static __device__ __forceinline__ int element() { return static_cast<int>(threadIdx.x) % kRowChunks * kChunk<T>; }
   /// Where the thread's chunk j goes.
   static __device__ __forceinline__ T* place(T* tile, int j) {
     return tile + swizzle<kRowChunks>(first_row() + j * kRowStep, element() / kChunk<T>) * kChunk<T>;
   }
 };
 
-/// Copies a chunk. at(e) is the address of its element e, or null where that is zero. `unit` is how many bytes lie together
-/// and are aligned, the same for all chunks of an operand: 16, 4, or 2. kAligned: it is 16. `any` is some global address.
+/// Copies a chunk. at(e) is the address of its element e, or null where that is zero. `unit` is how many bytes lie
+/// together and are aligned, the same for all chunks of an operand: 16, 4, or 2. kAligned: it is 16. `any` is some
+/// global address.
 template <bool kAligned, class T, class At>
 __device__ __forceinline__ void copy_chunk(T* to, int unit, const T* any, At at) {
   if (kAligned || unit == 16) {
@@ -74,7 +73,8 @@ struct FastDivide {
   FastDivide() = default;
   explicit FastDivide(int64_t by) : divisor(static_cast<int32_t>(by)) {
     while ((int64_t{1} << shift) < by) ++shift;
-    multiplier = static_cast<uint32_t>(((uint64_t{1} << (31 + shift)) + static_cast<uint64_t>(by) - 1) / static_cast<uint64_t>(by));
+    multiplier = static_cast<uint32_t>(((uint64_t{1} << (31 + shift)) + static_cast<uint64_t>(by) - 1) /
+                                       static_cast<uint64_t>(by));
   }
   __device__ __forceinline__ int quotient(int n) const {
     return static_cast<int>(__umulhi(static_cast<uint32_t>(n) << 1, multiplier) >> shift);

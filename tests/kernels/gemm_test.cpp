@@ -98,9 +98,9 @@ struct Problem {
 };
 
 std::string text(const GemmOptions& o) {
-  return std::to_string(o.m) + " x " + std::to_string(o.n) + " x " + std::to_string(o.k) + (o.a_transposed ? " A^T" : "") +
-         (o.b_transposed ? " B^T" : "") + " tile " + std::to_string(static_cast<int>(o.tile)) + " split " +
-         std::to_string(o.split_k);
+  return std::to_string(o.m) + " x " + std::to_string(o.n) + " x " + std::to_string(o.k) +
+         (o.a_transposed ? " A^T" : "") + (o.b_transposed ? " B^T" : "") + " tile " +
+         std::to_string(static_cast<int>(o.tile)) + " split " + std::to_string(o.split_k);
 }
 
 template <class T, class Out>
@@ -152,17 +152,20 @@ TEST(Gemm, EverySchedule) {
       [] {
         for (const MatrixTile tile : {MatrixTile::m128n128, MatrixTile::m64n64}) {
           const Extras all{true, true, true};
-          expect_product<__half, __half>({.b_transposed = true, .k = 168, .m = 72, .n = 136, .split_k = 2, .tile = tile}, all);
+          expect_product<__half, __half>(
+              {.b_transposed = true, .k = 168, .m = 72, .n = 136, .split_k = 2, .tile = tile}, all);
           expect_product<__nv_bfloat16, float>({.a_transposed = true, .k = 168, .m = 72, .n = 136, .tile = tile}, all);
         }
         expect_product<__half, __half>({.k = 71, .m = 33, .n = 19, .split_k = 3}, {true, true, true});
-        expect_product<float, float>({.b_transposed = true, .k = 71, .m = 33, .n = 19, .split_k = 3}, {true, true, true});
+        expect_product<float, float>({.b_transposed = true, .k = 71, .m = 33, .n = 19, .split_k = 3},
+                                     {true, true, true});
       },
       6);
 }
 
 TEST(Gemm, EpiloguesInOrder) {
-  for (const Activation activation : {Activation::none, Activation::relu, Activation::sigmoid, Activation::silu, Activation::tanh}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::sigmoid, Activation::silu, Activation::tanh}) {
     const GemmOptions sizes{.activation = activation, .alpha = -0.75f, .k = 40, .m = 37, .n = 20};
     for (const bool bias : {false, true}) {
       for (const bool residual : {false, true}) expect_products(sizes, {bias, residual, true});
@@ -234,7 +237,8 @@ TEST(Gemm, NanAndInfinityArrive) {
 TEST(Gemm, NoBankConflicts) {
   const auto before = simt::stats();
   for (const MatrixTile tile : {MatrixTile::m128n128, MatrixTile::m128n64, MatrixTile::m64n64}) {
-    for_each_transpose({.k = 96, .m = 128, .n = 128, .tile = tile}, [](const GemmOptions& o) { expect_product<__half, float>(o); });
+    for_each_transpose({.k = 96, .m = 128, .n = 128, .tile = tile},
+                       [](const GemmOptions& o) { expect_product<__half, float>(o); });
   }
   EXPECT_GT(simt::stats().ldmatrix_phases, before.ldmatrix_phases);
   EXPECT_EQ(simt::stats().ldmatrix_conflicts, before.ldmatrix_conflicts);
@@ -272,8 +276,8 @@ TEST(Gemm, SharedMemoryFitsWorkstationCards) {
 
 TEST(Gemm, FastDivideIsExact) {
   std::mt19937 engine(7);
-  for (int64_t by : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{64}, int64_t{641}, int64_t{65537}, int64_t{1} << 30,
-                     int64_t{INT32_MAX} - 1, int64_t{INT32_MAX}}) {
+  for (int64_t by : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{64}, int64_t{641}, int64_t{65537},
+                     int64_t{1} << 30, int64_t{INT32_MAX} - 1, int64_t{INT32_MAX}}) {
     const FastDivide divide(by);
     for (int i = 0; i < 2000; ++i) {
       int64_t n = engine() >> 1;
@@ -317,7 +321,8 @@ TEST(Gemm, RefusesWhatItCannotDo) {
             "Error [option] kernels::gemm.k = 2147483647: must be 1 to 2^31 - 1025");
   EXPECT_EQ(refusal([](GemmOptions& o) { o.dtype = DType::i32; }),
             "Error [option] kernels::gemm.dtype = i32: must be f32, f16 or bf16");
-  EXPECT_EQ(refusal([](GemmOptions& o) { o.b = nullptr; }), "Error [option] kernels::gemm.b = null: must be a device pointer");
+  EXPECT_EQ(refusal([](GemmOptions& o) { o.b = nullptr; }),
+            "Error [option] kernels::gemm.b = null: must be a device pointer");
   EXPECT_EQ(refusal([](GemmOptions& o) { o.a = static_cast<const float*>(o.a) + 1; }),
             "Error [option] kernels::gemm.a: must be a multiple of 16 bytes, as memory of cudaMalloc is");
   EXPECT_EQ(refusal([](GemmOptions& o) { o.d_dtype = DType::f16; }),
@@ -328,7 +333,8 @@ TEST(Gemm, RefusesWhatItCannotDo) {
             "Error [option] kernels::gemm.accumulate = 1: goes without an activation");
   EXPECT_EQ(refusal([](GemmOptions& o) { o.split_k = 65; }),
             "Error [option] kernels::gemm.split_k = 65: must be 0 (chosen by the sizes) to 64");
-  EXPECT_EQ(refusal([](GemmOptions& o) { o.processors = 0; }), "Error [option] kernels::gemm.processors = 0: must be 1 or more");
+  EXPECT_EQ(refusal([](GemmOptions& o) { o.processors = 0; }),
+            "Error [option] kernels::gemm.processors = 0: must be 1 or more");
   const auto split = [&](auto change) {
     return refusal([&](GemmOptions& o) {
       o.k = 64, o.split_k = 4, o.workspace = o.d, o.workspace_bytes = 1 << 20, o.counters = counters.data();
@@ -336,11 +342,13 @@ TEST(Gemm, RefusesWhatItCannotDo) {
     });
   };
   EXPECT_EQ(split([](GemmOptions& o) { o.workspace_bytes = 15; }),
-            "Error [option] kernels::gemm.workspace_bytes = 15: 131072 bytes are needed; ask the launcher's _workspace_bytes");
+            "Error [option] kernels::gemm.workspace_bytes = 15: 131072 bytes are needed; ask the launcher's "
+            "_workspace_bytes");
   EXPECT_EQ(split([](GemmOptions& o) { o.counters = nullptr; }),
             "Error [option] kernels::gemm.counters = null: must be a device pointer");
-  EXPECT_EQ(split([](GemmOptions& o) { o.m = 1 << 20, o.workspace_bytes = int64_t{1} << 40; }),
-            "Error [option] kernels::gemm.split_k = 4: is for at most 1024 tiles; use 1 (more tiles fill the device alone)");
+  EXPECT_EQ(
+      split([](GemmOptions& o) { o.m = 1 << 20, o.workspace_bytes = int64_t{1} << 40; }),
+      "Error [option] kernels::gemm.split_k = 4: is for at most 1024 tiles; use 1 (more tiles fill the device alone)");
 }
 
 }  // namespace

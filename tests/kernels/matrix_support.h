@@ -50,7 +50,9 @@ double bound(const Exact& exact, int64_t terms) {
 /// The parts of a matrix kernel that it borrows: a workspace of exactly the bytes it asks for, and counters.
 struct Borrowed {
   explicit Borrowed(int64_t bytes)
-      : workspace(static_cast<size_t>(bytes > 0 ? bytes : 16)), counters(std::vector<int32_t>(kCounterBytes / 4)), size(bytes) {}
+      : workspace(static_cast<size_t>(bytes > 0 ? bytes : 16)),
+        counters(std::vector<int32_t>(kCounterBytes / 4)),
+        size(bytes) {}
   template <class Options>
   void lend(Options& options) {
     options.workspace = size > 0 ? workspace.data() : nullptr;
@@ -68,7 +70,8 @@ struct Borrowed {
 
 /// The statistics of `rows` x `columns` values as a kernel stored them, in tiles of `tile` rows.
 template <class Out>
-void expect_statistics(const std::vector<float>& got, const std::vector<Out>& d, int64_t rows, int64_t columns, int64_t tile) {
+void expect_statistics(const std::vector<float>& got, const std::vector<Out>& d, int64_t rows, int64_t columns,
+                       int64_t tile) {
   const int64_t tiles = (rows + tile - 1) / tile;
   ASSERT_EQ(static_cast<int64_t>(got.size()), tiles * 2 * columns);
   for (int64_t t = 0; t < tiles; ++t) {
