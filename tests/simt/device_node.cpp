@@ -258,9 +258,9 @@ class Runner {
     }
   }
 
-  /// A device leaves it to who reads the statistics to say that a gradient is not finite.
+  /// A device leaves it to who reads the statistics to say that a gradient is not finite (one that is scaled may be).
   void tell_of_gradients() {
-    if (node().op->name != "gradient_stats") return;
+    if (node().op->name != "gradient_stats" || node().attributes.flag("scaled")) return;
     const std::vector<std::byte> stats = results_[0]->download();
     if (element<float>(stats.data() + sizeof(float)) == 0) return;
     outcome_.status = cpu::Status::nonfinite_gradient;
