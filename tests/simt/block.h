@@ -117,7 +117,7 @@ class Worker {
 
   SharedMemory shared;
   Barrier barrier;
-  Statistics statistics;
+  Stats statistics;
 
  private:
   static void fiber_main();

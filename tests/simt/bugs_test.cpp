@@ -151,7 +151,7 @@ std::vector<float> run_on_floats(Kernel kernel, int blocks, size_t shared_bytes,
 std::vector<float> use_freed_memory() {
   float* freed;
   {
-    const DeviceBuffer<float> x(std::vector<float>(kThreads));
+    const DeviceBuffer<float> x{std::vector<float>(kThreads)};
     freed = x.data();
   }
   check(launch(scale, 1, kThreads, 0, nullptr, freed, 2.0f));
@@ -159,7 +159,7 @@ std::vector<float> use_freed_memory() {
 }
 
 std::vector<float> read_from_the_host() {
-  const DeviceBuffer<float> x(std::vector<float>(kThreads));
+  const DeviceBuffer<float> x{std::vector<float>(kThreads)};
   return {*static_cast<volatile float*>(x.data())};
 }
 

@@ -162,10 +162,10 @@ void fence() {
   acquire(order);
 }
 
-void count_matrix_rows(int extra) {
-  Statistics& counted = worker().statistics;
-  ++counted.matrix_rows;
-  counted.matrix_conflicts += extra;
+void count_ldmatrix_phase(int extra) {
+  Stats& counted = worker().statistics;
+  ++counted.ldmatrix_phases;
+  counted.ldmatrix_conflicts += extra;
 }
 
 }  // namespace brisk::simt

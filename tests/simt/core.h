@@ -75,7 +75,7 @@ void wait_for_copies(uint32_t groups_left, void (*perform)(const AsyncCopy&));
 /// Orders this thread's memory accesses with those of all threads that call it.
 void fence();
 /// Counts the bank conflicts of one ldmatrix of eight 16-byte rows: `extra` accesses beyond the one it should take.
-void count_matrix_rows(int extra);
+void count_ldmatrix_phase(int extra);
 
 /// Reports an error of the running kernel, with the state of its block, and ends the program or, with
 /// config().abort_on_error off, the launch.
@@ -108,12 +108,12 @@ Config& config();
 const char* last_error();
 
 /// Counted since the program began.
-struct Statistics {
+struct Stats {
   int64_t blocks = 0;
   int64_t threads = 0;
-  int64_t matrix_rows = 0;       ///< ldmatrix phases: eight rows of 16 bytes
-  int64_t matrix_conflicts = 0;  ///< accesses that these took beyond one each
+  int64_t ldmatrix_phases = 0;     ///< eight rows of 16 bytes each
+  int64_t ldmatrix_conflicts = 0;  ///< accesses that these took beyond one each
 };
-Statistics& statistics();
+Stats& stats();
 
 }  // namespace brisk::simt

@@ -22,7 +22,7 @@ std::mutex run_mutex;  // one grid at a time
 std::mutex error_mutex;
 char error_text[8192];
 std::atomic<bool> grid_failed{false};
-Statistics total;
+Stats total;
 
 uint64_t number_from(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -68,8 +68,8 @@ void work(Job& job) {
   const std::lock_guard lock(error_mutex);
   total.blocks += self.statistics.blocks;
   total.threads += self.statistics.threads;
-  total.matrix_rows += self.statistics.matrix_rows;
-  total.matrix_conflicts += self.statistics.matrix_conflicts;
+  total.ldmatrix_phases += self.statistics.ldmatrix_phases;
+  total.ldmatrix_conflicts += self.statistics.ldmatrix_conflicts;
   self.statistics = {};
 }
 
@@ -120,7 +120,7 @@ Config& config() {
   return config;
 }
 
-Statistics& statistics() { return total; }
+Stats& stats() { return total; }
 
 const char* last_error() { return error_text; }
 

@@ -67,7 +67,7 @@ BRISK_SIMT_HARDWARE void load_matrices(void* const values[32], uint32_t) {
       const int rows = ++in_bank[reinterpret_cast<uintptr_t>(address) / 16 % 8];
       if (rows > most) most = rows;
     }
-    count_matrix_rows(most - 1);
+    count_ldmatrix_phase(most - 1);
     for (int lane = 0; lane < 32; ++lane) {
       const int g = lane / 4, t = lane % 4 * 2;
       const uint32_t low = Transposed ? matrix[t][g] : matrix[g][t];

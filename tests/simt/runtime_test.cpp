@@ -85,7 +85,11 @@ TEST_F(Runtime, AMissingWaitIsFoundBySomeSchedule) {
         check(cudaMemcpyAsync(x_.data(), pinned_, kBytes, cudaMemcpyHostToDevice, second_));
         check(cudaMemsetAsync(y_.data(), 0, kBytes, first_));
         check(launch(add, 1, kCount, 0, first_, x_.data(), y_.data(), y_.data()));
-        stale += y_.download()[0] != 3.0f;
+        std::vector<float> got(kCount);
+        check(cudaMemcpyAsync(got.data(), y_.data(), kBytes, cudaMemcpyDeviceToHost, first_));
+        check(cudaStreamSynchronize(first_));
+        stale += got[0] != 3.0f;
+        check(cudaDeviceSynchronize());
         check(cudaMemset(x_.data(), 0, kBytes));
       },
       8);

@@ -25,6 +25,8 @@ inline int __float_as_int(float x) { return brisk::simt::bits_as<int>(x); }
 inline unsigned __float_as_uint(float x) { return brisk::simt::bits_as<unsigned>(x); }
 inline float __int_as_float(int x) { return brisk::simt::bits_as<float>(x); }
 inline float __uint_as_float(unsigned x) { return brisk::simt::bits_as<float>(x); }
+inline long long __double_as_longlong(double x) { return brisk::simt::bits_as<long long>(x); }
+inline double __longlong_as_double(long long x) { return brisk::simt::bits_as<double>(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }

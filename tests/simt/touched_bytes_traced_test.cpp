@@ -12,7 +12,7 @@ TEST(TouchedBytes, DistinctBytesOfEachLaunch) {
     Probe probe;
     int64_t read, written;
   };
-  const DeviceBuffer<unsigned char> from(std::vector<unsigned char>(512)), to(std::vector<unsigned char>(512));
+  const DeviceBuffer<unsigned char> from{std::vector<unsigned char>(512)}, to{std::vector<unsigned char>(512)};
   for_each_schedule([&] {
     for (const Expected& expected :
          {Expected{Probe::wide, 512, 512}, Expected{Probe::masked, 80, 80}, Expected{Probe::narrow, 64, 64},

@@ -163,10 +163,10 @@ TEST(Ldmatrix, Fragments) {
 TEST(Ldmatrix, BankConflictsAreCounted) {
   const DeviceBuffer<uint32_t> out(128);
   auto conflicts = [&](int stride) {
-    const int64_t before = statistics().matrix_conflicts;
+    const int64_t before = stats().ldmatrix_conflicts;
     check(launch(load_matrices_by, 1, 32, 0, nullptr, stride, false, out.data()));
     check(cudaDeviceSynchronize());
-    return statistics().matrix_conflicts - before;
+    return stats().ldmatrix_conflicts - before;
   };
   EXPECT_EQ(conflicts(8), 0) << "rows one after the other";
   EXPECT_EQ(conflicts(64), 4 * 7) << "rows of 128 bytes: all eight in the same banks";
