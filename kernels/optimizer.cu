@@ -138,7 +138,7 @@ struct Stats {
   Status* status;
 };
 
-// resources: gradient_stats_kernel: registers <= 48, static shared <= 256 bytes
+// resources: gradient_stats_kernel: registers <= 64, static shared <= 256 bytes
 __global__ void __launch_bounds__(kThreads) gradient_stats_kernel(Stats s) {
   BRISK_SHARED(double, sums, [kThreads / kWarpThreads]);
   BRISK_SHARED(int64_t, places, [kThreads / kWarpThreads]);

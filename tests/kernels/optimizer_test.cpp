@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "brisk/error.h"
@@ -269,7 +270,7 @@ TEST(Optimizers, OP11_ClippingReachesEachOptimizerAndShadow) {
                      nullptr);
       sgd({.chunks = chunks, .learning_rate = 1, .stats = stats.data(), .table = device.data(), .tensors = 1}, nullptr);
       EXPECT_NEAR(norm_of({w.download()}), 1, 1e-3);
-      expect_close(shadow.values(), std::vector<double>(count, -0.1), rounding_of(shadow_type), 1e-6);
+      expect_close(shadow.values(), std::vector<double>(count, -0.1), test::rounding(shadow_type), 1e-6);
     }
     w.upload(Floats(count, 0));
     g.upload(Floats(count, 1));
