@@ -126,7 +126,7 @@ void Step::Impl::raise(const Pending& run, const Fault& fault) {
   const int64_t ago = feeds_ - run.feed;
   const std::string row = describe_row ? describe_row(fault.sample, ago)
                                        : cat("row ", fault.sample, " of the micro-batch",
-                                             ago == 0 ? "" : cat(" before the last ", ago > 1 ? cat(ago, " ") : ""));
+                                             ago > 0 ? cat(" before the last", ago > 1 ? cat(" ", ago) : "") : "");
   const std::string_view op = is_loss && node.op->name != "accuracy" ? "cross_entropy" : node.op->name;
   throw Error(ErrorCode::data, cat(op, " '", node.name, "'"),
               cat(row, " has ", is_loss ? "label " : "index ", fault.value, ", ", allowed,
