@@ -47,7 +47,13 @@ set(brisk_object_files $<TARGET_OBJECTS:brisk_objects>)
 
 # The CUDA backend is objects of its own: the tests put the one on the emulated runtime in their place.
 set(brisk_cuda_folder no_cuda)
-if(BRISK_HAVE_CUDA AND IS_DIRECTORY "${PROJECT_SOURCE_DIR}/src/backend/cuda")
+set(brisk_cuda_complete ON)
+foreach(source IN ITEMS src/backend/cuda/target.cpp kernels/conv.cu kernels/gemm.cu kernels/optimizer.cu)
+  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${source}")
+    set(brisk_cuda_complete OFF)
+  endif()
+endforeach()
+if(BRISK_HAVE_CUDA AND brisk_cuda_complete)
   set(brisk_cuda_folder cuda)
 endif()
 file(GLOB_RECURSE brisk_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/${brisk_cuda_folder}/*.cpp")
@@ -84,27 +90,33 @@ if(BRISK_HAVE_PNG)
 endif()
 
 # CUDA launchers, for the library and for programs that bring their own tensors; they need nothing else of Brisk. Each
-# library brings the runtime API with it and exports nothing of it. Without a toolkit the target is empty.
+# library brings the runtime API with it and exports nothing of it. Without a toolkit each launcher throws.
+include(launchers)
+file(GLOB brisk_launcher_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cpp")
 if(BRISK_HAVE_CUDA)
   file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cu")
-  add_library(brisk_kernels ${brisk_cuda_kernels} "${PROJECT_SOURCE_DIR}/src/core/error.cpp")
-  brisk_own_target(brisk_kernels)
-  set_target_properties(brisk_kernels PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY None
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  target_include_directories(brisk_kernels PRIVATE
-    "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+else()
+  file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/no_cuda/*.cpp")
+endif()
+foreach(source IN ITEMS error shape text)
+  list(APPEND brisk_launcher_sources "${PROJECT_SOURCE_DIR}/src/core/${source}.cpp")
+endforeach()
+add_library(brisk_kernels ${brisk_launcher_sources} ${brisk_cuda_kernels})
+add_library(brisk::kernels ALIAS brisk_kernels)
+brisk_own_target(brisk_kernels)
+set_target_properties(brisk_kernels PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME kernels
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_compile_features(brisk_kernels INTERFACE cxx_std_20)
+target_include_directories(brisk_kernels
+  PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${BRISK_LAUNCHERS_FOLDER}"
+  INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+if(BRISK_HAVE_CUDA)
+  set_target_properties(brisk_kernels PROPERTIES CUDA_RUNTIME_LIBRARY None)
   target_link_libraries(brisk_kernels PRIVATE CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
   if(brisk_cuda_folder STREQUAL "cuda")
     list(APPEND brisk_link brisk_kernels CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
   endif()
-else()
-  add_library(brisk_kernels INTERFACE)
 endif()
-add_library(brisk::kernels ALIAS brisk_kernels)
-set_target_properties(brisk_kernels PROPERTIES EXPORT_NAME kernels)
-target_compile_features(brisk_kernels INTERFACE cxx_std_20)
-target_include_directories(brisk_kernels INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 
 function(brisk_library name)
   add_library(${name} ${ARGN} ${brisk_object_files} $<TARGET_OBJECTS:brisk_cuda_objects>)

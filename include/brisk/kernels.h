@@ -5,7 +5,9 @@
 
 #include "brisk/kernels/activation.h"
 #include "brisk/kernels/batch_norm.h"
+#include "brisk/kernels/conv.h"
 #include "brisk/kernels/elementwise.h"
+#include "brisk/kernels/gemm.h"
 #include "brisk/kernels/layer_norm.h"
 #include "brisk/kernels/layout.h"
 #include "brisk/kernels/loss.h"

@@ -35,6 +35,8 @@ class Target {
   virtual graph::Layout layout(const graph::ValueType&) const { return graph::Layout::lanes; }
   /// Whether the node's kernels read and write activations of this 16-bit type; otherwise casts stand around it.
   virtual bool computes(const graph::Node&, DType) const { return false; }
+  /// The 16-bit type that the device has matrix units for: what Precision::automatic chooses. f32: none.
+  virtual DType matrix_type() const { return DType::f32; }
   /// Whether runs end later than run() returns. What a run decides (skips, the loss scale, which update's rates hold)
   /// is then decided by the plan itself from counters of its own, and matrices read low-precision shadows of the
   /// parameters, which the update keeps.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/text.h"
+#include "graph/low_forms.h"
 
 namespace brisk::graph {
 namespace {
@@ -102,9 +103,12 @@ const OpInfo& op(std::string_view name) {
 std::vector<ValueType> infer(const Graph& graph, const Node& node) {
   check_arity(graph, node);
   check_attributes(node);
-  const InferContext context(graph, node);
+  const DType low = low_type(graph, node);
+  const InferContext context(graph, node, low);
   check_inputs(context);
   std::vector<ValueType> types = node.op->infer(context);
+  for (size_t i = 0; low != DType::f32 && i < types.size(); ++i)
+    if (types[i].dtype == DType::f32 && (low_form(node).outputs >> i & 1u) != 0) types[i].dtype = low;
   if (node.op->outputs >= 0 && static_cast<int>(types.size()) != node.op->outputs) {
     malformed(node, cat("infers ", types.size(), " outputs, the table has ", node.op->outputs));
   }
@@ -122,6 +126,14 @@ Reads backward_reads(const Node& node) {
 double flops(const Graph& graph, const Node& node) {
   if (node.op->flops) return node.op->flops(graph, node);
   return node.outputs.empty() ? 0 : static_cast<double>(graph.type(node.outputs[0]).elements());
+}
+
+InferContext::InferContext(const Graph& graph, const Node& node, DType low) : graph_(graph), node_(node) {
+  if (low == DType::f32) return;
+  for (const ValueId id : node.inputs) {
+    widened_.push_back(graph.type(id));
+    if (widened_.back().dtype == low) widened_.back().dtype = DType::f32;
+  }
 }
 
 std::string InferContext::describe(int i) const {

@@ -16,9 +16,12 @@ namespace brisk::graph {
 /// What shape inference sees of a node.
 class InferContext {
  public:
-  InferContext(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  /// low: the 16-bit type of some inputs (low_type); the rule sees them as f32.
+  InferContext(const Graph& graph, const Node& node, DType low = DType::f32);
   int count() const { return static_cast<int>(node_.inputs.size()); }
-  const ValueType& input(int i) const { return graph_.type(node_.inputs[static_cast<size_t>(i)]); }
+  const ValueType& input(int i) const {
+    return widened_.empty() ? graph_.type(node_.inputs[static_cast<size_t>(i)]) : widened_[static_cast<size_t>(i)];
+  }
   const Attributes& attributes() const { return node_.attributes; }
   /// "[N, 50, 4, 4] from max_pool2d 'pool2' (lenet.cpp:9)": an input's type and where it comes from.
   std::string describe(int i) const;
@@ -31,6 +34,7 @@ class InferContext {
  private:
   const Graph& graph_;
   const Node& node_;
+  std::vector<ValueType> widened_;  ///< all inputs, when one has 16 bits
 };
 
 /// What a derivative rule sees: the forward node, the gradients of its outputs, and a way to emit backward nodes.

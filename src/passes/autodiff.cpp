@@ -1,5 +1,6 @@
-// autodiff: appends the backward pass. Each term of the objective is seeded with factor / expected count; contributions
-// to one value are added in the reverse order of the walk; gradients of parameters go to the gradient arena.
+// autodiff: appends the backward pass. Each term of the objective is seeded with factor / expected count, in fp16 times
+// the loss scale; contributions to one value are added in the reverse order of the walk; gradients of parameters go to
+// the gradient arena.
 #include <algorithm>
 #include <set>
 
@@ -74,8 +75,9 @@ class Differentiator {
       scalar = graph_.emit("seed_count", {term.row_weight}, {{"factor", term.weight}}, "seed." + term.name, {},
                            Stage::backward);
     }
-    contribute(term.per_row,
-               graph_.emit("seed_rows", {scalar, term.per_row}, {}, "seed." + term.name, {}, Stage::backward));
+    std::vector<ValueId> inputs = {scalar, term.per_row};
+    if (scales_loss(request_)) inputs.push_back(state_value(graph_, 0));
+    contribute(term.per_row, graph_.emit("seed_rows", inputs, {}, "seed." + term.name, {}, Stage::backward));
   }
 
   void derive(int32_t index) {
@@ -243,6 +245,9 @@ void verify_seeds(const Graph& graph, const char* pass, const PlanRequest& reque
                                  : seed.producer >= 0 && is(node_at(graph, seed.producer), "seed_count") &&
                                        node_at(graph, seed.producer).inputs[0] == term.row_weight;
       if (own && used.count(&node) == 0) seeds.push_back(&node);
+      const bool scaled = node.inputs.size() == 3 && graph.value(node.inputs[2]).place == Place::state;
+      check(scaled == scales_loss(request), pass, "scale",
+            cat(graph::label(node), " and the recipe differ in a scale"));
     }
     // Terms that no trained parameter or wanted input influences have none.
     check(seeds.size() <= 1 || !from_host, pass, "seeds", cat("term ", term.name, " has ", seeds.size(), " seeds"));

@@ -164,6 +164,14 @@ void verify_types(const Graph& graph, const char* pass) {
   }
 }
 
+ValueId state_value(Graph& graph, int32_t slot) {
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    if (graph.values[i].place == Place::state && graph.values[i].slot == slot && graph.values[i].producer < 0)
+      return static_cast<ValueId>(i);
+  if (slot == 0) return graph.add_value({DType::f32, 0, {}}, Place::state, 0);
+  return graph.add_value({DType::i64, 0, {static_cast<int64_t>(backend::Counter::count)}}, Place::state, 1);
+}
+
 bool is_view(const Graph& graph, const Node& node) {
   if (!node.op->view) return false;
   const graph::Value &in = graph.value(node.inputs[0]), &out = graph.value(node.outputs[0]);

@@ -33,6 +33,12 @@ int64_t value_bytes(const graph::Graph& graph, graph::ValueId id, int64_t sample
 /// Whether the node only gives its input's bytes another shape: the elements of both lie in one order.
 bool is_view(const graph::Graph& graph, const graph::Node& node);
 
+/// The loss scale (slot 0) or the counters (slot 1) before the update: Place::state.
+graph::ValueId state_value(graph::Graph& graph, int32_t slot);
+
+/// Whether gradients carry a loss scale.
+inline bool scales_loss(const PlanRequest& request) { return request.precision == Precision::fp16; }
+
 inline bool is(const graph::Node& node, std::string_view op) { return node.op->name == op; }
 inline const graph::Node& node_at(const graph::Graph& graph, int32_t index) {
   return graph.nodes[static_cast<size_t>(index)];

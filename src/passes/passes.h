@@ -29,11 +29,12 @@ std::string cohort_scalar(const std::string& name, int64_t started);
 struct PlanRequest {
   double clip_norm = 0;  ///< the gradient's norm is at most this; 0: as it is
   graph::Phase phase = graph::Phase::train;
-  int64_t samples = 0;               ///< rows of the micro-batch
-  bool seeds_from_host = true;       ///< false: terms with a count of their own are counted before they are seeded
-  Optimizer optimizer;               ///< rates are scalars of the plan: the schedule is not read
-  std::vector<ParameterRule> rules;  ///< by Graph::parameters index
-  Precision precision = Precision::f32;
+  int64_t samples = 0;                   ///< rows of the micro-batch
+  bool seeds_from_host = true;           ///< false: terms with a count of their own are counted before they are seeded
+  Optimizer optimizer;                   ///< rates are scalars of the plan: the schedule is not read
+  std::vector<ParameterRule> rules;      ///< by Graph::parameters index
+  Precision precision = Precision::f32;  ///< automatic has been resolved
+  LossScale loss_scale;                  ///< of fp16
   const backend::Target* target = nullptr;
 };
 

@@ -58,7 +58,7 @@ TEST(BatchNorm, RunningStatisticsStayWhenTheStepFailed) {
   const graph::ValueType channel{DType::f32, 0, Shape{2}};
   NodeCase commit{
       "batch_norm_commit",
-      {{"momentum", 0.25}},
+      {{"chained", false}, {"momentum", 0.25}},
       {{channel, {1, 2}}, {channel, {3, 4}}, {channel, {5, 6}, Place::buffer, 0}, {channel, {7, 8}, Place::buffer, 1}}};
   EXPECT_EQ(run_native(commit).outputs[0].data, (std::vector<double>{4, 5}));
   EXPECT_EQ(run_native(commit).outputs[1].data, (std::vector<double>{6, 7}));

@@ -32,7 +32,7 @@ struct State {
 NodeCase walk(const std::string& op, graph::Attributes attributes, std::vector<Operand> scalars, double nonfinite,
               const std::vector<State>& states, uint64_t seed) {
   NodeCase made{op, std::move(attributes), std::move(scalars)};
-  made.inputs.push_back({vector_type(3), {1, nonfinite, 0.75}});
+  made.inputs.push_back({vector_type(4), {1, nonfinite, 0.75, -1}});
   for (size_t k = 0; k < states.size(); ++k) {
     const auto slot = static_cast<int32_t>(k);
     const graph::ValueType type = vector_type(kSizes[k]);
@@ -81,10 +81,8 @@ void expect_same_path(bool moment1, bool moment2, Make make) {
 const std::vector<double> kDecay = {0, 0.1, 0.01, 0, 0.05}, kRates = {1, 1, 0.5, 2, 0};
 
 graph::Attributes sgd(double momentum, double dampening, bool nesterov) {
-  return {{"dampening", dampening},
-          {"momentum", momentum},
-          {"nesterov", nesterov},
-          {"rate_scale", kRates},
+  return {{"dampening", dampening}, {"momentum", momentum},          {"nesterov", nesterov},
+          {"rate_scale", kRates},   {"shadow", std::string("none")}, {"shadowed", std::vector<int64_t>()},
           {"weight_decay", kDecay}};
 }
 
@@ -110,6 +108,8 @@ NodeCase adam_case(bool decoupled, int update, const std::vector<State>& states)
                {"decoupled", decoupled},
                {"epsilon", 1e-8},
                {"rate_scale", kRates},
+               {"shadow", std::string("none")},
+               {"shadowed", std::vector<int64_t>()},
                {"weight_decay", kDecay}},
               {scalar(0.01, 0), scalar(0.5, 1), scalar(bias1, 2), scalar(bias2, 3)}, 0, states,
               static_cast<uint64_t>(1000 * update));
@@ -139,7 +139,7 @@ TEST(Update, NothingMovesAfterAFault) {
 }
 
 NodeCase stats(const std::vector<std::vector<double>>& gradients) {
-  NodeCase made{"gradient_stats", {{"clip_norm", 0.0}}, {scalar(-0.5, 0)}};
+  NodeCase made{"gradient_stats", {{"clip_norm", 0.0}, {"scaled", false}}, {scalar(-0.5, 0)}};
   for (size_t k = 0; k < gradients.size(); ++k) {
     made.inputs.push_back({vector_type(static_cast<int64_t>(gradients[k].size())), gradients[k], Place::gradient,
                            static_cast<int32_t>(k)});

@@ -166,7 +166,7 @@ TEST(Cases, NU06_batch_norm_running_variance) {
   on_each(norm, [&](const Outcome& outcome) {
     expect_near(data(outcome), {-1.341635, -0.447212, 0.447212, 1.341635}, 1e-6);
     on_each({"batch_norm_commit",
-             {{"momentum", momentum}},
+             {{"chained", false}, {"momentum", momentum}},
              {{p({1}), data(outcome, 1)}, {p({1}), data(outcome, 3)}, norm.inputs[3], norm.inputs[4]},
              4},
             [](const Outcome& running) {
@@ -278,7 +278,7 @@ struct Walk {
     for (size_t i = 0; i < scalars.size(); ++i) {
       walk.inputs.push_back({p({}), {scalars[i]}, Place::scalar, static_cast<int32_t>(i)});
     }
-    walk.inputs.push_back({p({3}), {std::fabs(g), 0, 1}});
+    walk.inputs.push_back({p({4}), {std::fabs(g), 0, 1, -1}});
     walk.inputs.push_back({p({1}), {w}, Place::parameter, 0});
     walk.inputs.push_back({p({1}), {g}, Place::gradient, 0});
     const Place places[] = {Place::moment1, Place::moment2};
@@ -302,6 +302,8 @@ Walk sgd(double w, double wd, double mu, double dampening) {
            {"momentum", mu},
            {"nesterov", false},
            {"rate_scale", Numbers{1}},
+           {"shadow", std::string("none")},
+           {"shadowed", std::vector<int64_t>()},
            {"weight_decay", Numbers{wd}}},
           w,
           mu != 0 ? Numbers{0} : Numbers{}};
@@ -314,6 +316,8 @@ Walk adam(double w, double eps, double wd, bool decoupled) {
            {"decoupled", decoupled},
            {"epsilon", eps},
            {"rate_scale", Numbers{1}},
+           {"shadow", std::string("none")},
+           {"shadowed", std::vector<int64_t>()},
            {"weight_decay", Numbers{wd}}},
           w,
           {0, 0}};

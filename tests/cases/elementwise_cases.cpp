@@ -267,6 +267,34 @@ Fill whole(int64_t low, int64_t high) {
   return each([=](Random& random, int64_t) { return static_cast<double>(low + random.below(high - low)); });
 }
 
+/// Between f32 and 16 bits: ties, the smallest and largest numbers, NaN.
+std::vector<OpCase> low_cast_cases() {
+  std::vector<OpCase> rows;
+  const Fill edges = values(
+      {0.0,      -0.0,  1.0,    1.00048828125,         1.00146484375, 1.00390625, 1.01171875, 65504,
+       65519.99, 65520, -65536, 3.3895313892515355e38, 3.4e38,        6e-8,       2.98e-8,    2.9802322387695312e-8,
+       6.1e-5,   -1e-7, 0.1,    -3.14159265,           kNaN,          kInf,       -kInf});
+  for (const DType low : {DType::f16, DType::bf16}) {
+    for (const bool narrows : {true, false}) {
+      const auto row = [&](const std::string& name, Shape shape, bool batched, std::vector<int64_t> batches,
+                           const Fill& fill) {
+        const DType from = narrows ? DType::f32 : low, to = narrows ? low : DType::f32;
+        rows.push_back({std::string("cast_") + brisk::name(from) + "_" + brisk::name(to) + "_" + name,
+                        "cast",
+                        {{"dtype", std::string(brisk::name(to))}},
+                        {in(batched ? b(shape, 1, from) : p(shape, from), fill)},
+                        std::move(batches),
+                        kExact});
+      };
+      row("edges", {23}, true, all_tails(), edges);
+      row("large", {37, 61}, true, {19}, uniform(-300, 300));
+      row("no_batch", {13}, false, {1}, uniform());
+      row("no_batch_large", {131, 129}, false, {1}, uniform(-1e-3, 1e-3));
+    }
+  }
+  return rows;
+}
+
 std::vector<OpCase> cast_cases() {
   const std::vector<std::pair<DType, Fill>> from = {
       {DType::f32, uniform(-400, 400)},
@@ -293,6 +321,7 @@ std::vector<OpCase> cast_cases() {
       row("no_batch", p({13}, dtype), {1});
     }
   }
+  append(rows, low_cast_cases());
   for (const DType dtype : {DType::u8, DType::i32, DType::i64}) {
     rows.push_back({std::string("stop_gradient_") + brisk::name(dtype),
                     "stop_gradient",

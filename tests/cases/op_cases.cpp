@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "cases/table.h"
+#include "graph/low_forms.h"
+#include "oracle/low_floats.h"
 
 namespace brisk::test {
 
@@ -36,6 +38,8 @@ NodeCase make_case(const OpCase& row, int64_t samples) {
     std::vector<double> data = input.fill(row, count, random);
     if (input.type.dtype == DType::f32) {
       for (double& value : data) value = static_cast<double>(static_cast<float>(value));
+    } else if (graph::is_low(input.type.dtype)) {
+      for (double& value : data) value = oracle::rounded_to(input.type.dtype, value);
     }
     made.inputs.push_back({input.type, std::move(data), input.place, input.slot});
   }

@@ -59,6 +59,12 @@ std::vector<OpCase> total_cases() {
                     before});
     rows.push_back(
         {"seed_rows" + suffix, "seed_rows", {}, {at(Place::scalar, 0, p({})), in(row)}, all_tails(), kExact});
+    rows.push_back({"seed_rows_scaled" + suffix,
+                    "seed_rows",
+                    {},
+                    {at(Place::scalar, 0, p({})), in(row), at(Place::state, 0, p({}), constant(1024))},
+                    some_tails(),
+                    kExact});
     rows.push_back(
         {"seed_count" + suffix, "seed_count", {{"factor", 0.5}}, {in(row, uniform(0, 1))}, all_tails(), {2e-7}});
   }
@@ -91,13 +97,18 @@ std::vector<OpCase> gradient_cases() {
   }
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
   const auto stats = [&](const std::string& name, double ratio, std::vector<std::pair<Shape, Fill>> gradients,
-                         double clip_norm = 0) {
+                         double clip_norm = 0, double scale = 0) {
     std::vector<CaseInput> inputs = {at(Place::scalar, 0, p({}), constant(ratio))};
+    if (scale != 0) inputs.push_back(at(Place::state, 0, p({}), constant(scale)));
     for (size_t i = 0; i < gradients.size(); ++i) {
       inputs.push_back(at(Place::gradient, static_cast<int32_t>(i), p(gradients[i].first), gradients[i].second));
     }
-    rows.push_back(
-        {"gradient_stats_" + name, "gradient_stats", {{"clip_norm", clip_norm}}, std::move(inputs), {1}, {3e-7}});
+    rows.push_back({"gradient_stats_" + name,
+                    "gradient_stats",
+                    {{"clip_norm", clip_norm}, {"scaled", scale != 0}},
+                    std::move(inputs),
+                    {1},
+                    {3e-7}});
   };
   stats("one", 1, {{{1}, uniform()}});
   stats("many", 0.5,
@@ -113,6 +124,9 @@ std::vector<OpCase> gradient_cases() {
   stats("tiny", 1, {{{128}, constant(1e-25)}});
   stats("infinite", 1, {{{67}, uniform()}, {{2}, values({kInf, 1})}});
   stats("nan", 1, {{{2}, values({kNaN, 1})}, {{67}, values({1, -kInf})}});
+  stats("scaled", 0.5, {{{67}, uniform()}, {{131, 129}, uniform()}}, 0, 65536);
+  stats("scaled_clip", 1, {{{67}, uniform()}, {{131, 129}, uniform()}}, 0.0001, 1024);
+  stats("scaled_infinite", 1, {{{67}, uniform()}, {{2}, values({1, kInf})}, {{3}, values({kNaN})}}, 1, 65536);
   return rows;
 }
 
@@ -122,7 +136,7 @@ std::vector<CaseInput> walk_inputs(const std::vector<double>& scalars, int momen
   for (size_t i = 0; i < scalars.size(); ++i) {
     inputs.push_back(at(Place::scalar, static_cast<int32_t>(i), p({}), constant(scalars[i])));
   }
-  inputs.push_back(in(p({3}), values({1.5, 0, 0.625})));
+  inputs.push_back(in(p({4}), values({1.5, 0, 0.625, -1})));
   for (size_t k = 0; k < shapes.size(); ++k) {
     const auto slot = static_cast<int32_t>(k);
     inputs.push_back(at(Place::parameter, slot, p(shapes[k])));
@@ -145,6 +159,8 @@ std::vector<OpCase> walk_cases() {
                      {"momentum", momentum},
                      {"nesterov", nesterov},
                      {"rate_scale", scales},
+                     {"shadow", std::string("none")},
+                     {"shadowed", std::vector<int64_t>()},
                      {"weight_decay", decays}},
                     walk_inputs({0.1, 0.75, first}, momentum != 0 ? 1 : 0, several),
                     {1},
@@ -167,6 +183,8 @@ std::vector<OpCase> walk_cases() {
                        {"decoupled", decoupled},
                        {"epsilon", 1e-8},
                        {"rate_scale", scales},
+                       {"shadow", std::string("none")},
+                       {"shadowed", std::vector<int64_t>()},
                        {"weight_decay", decays}},
                       walk_inputs({0.01, 0.75, bias1, bias2}, 2, several),
                       {1},
@@ -175,10 +193,65 @@ std::vector<OpCase> walk_cases() {
   }
   rows.push_back({"batch_norm_commit",
                   "batch_norm_commit",
-                  {{"momentum", 0.1}},
+                  {{"chained", false}, {"momentum", 0.1}},
                   {in(p({67})), in(p({67})), at(Place::buffer, 0, p({67})), at(Place::buffer, 1, p({67}))},
                   {1},
                   {3e-7, Measure::output}});
+  for (const bool again : {false, true}) {
+    for (const bool chained : {false, true}) {
+      rows.push_back({std::string("batch_norm_commit_staged") + (again ? "_again" : "") + (chained ? "_chained" : ""),
+                      "batch_norm_commit",
+                      {{"chained", chained}, {"momentum", 0.1}},
+                      {in(p({67})), in(p({67})), at(Place::buffer, 0, p({67})), at(Place::buffer, 1, p({67})),
+                       at(Place::staged, 0, p({67})), at(Place::staged, 1, p({67}))},
+                      {1},
+                      {3e-7, Measure::output},
+                      true,
+                      {again, 0, 0}});
+    }
+  }
+  return rows;
+}
+
+std::vector<OpCase> scale_cases() {
+  std::vector<OpCase> rows;
+  // Counters: updates, good ones since the scale changed, skips in a row, skipped.
+  const auto row = [&](const std::string& name, double nonfinite, double scale, std::vector<double> counters,
+                       bool scaled = true) {
+    rows.push_back({"scale_update_" + name,
+                    "scale_update",
+                    {{"backoff", 0.5},
+                     {"growth", 2.0},
+                     {"interval", int64_t{4}},
+                     {"maximum", 131072.0},
+                     {"minimum", 1.0},
+                     {"scaled", scaled}},
+                    {in(p({4}), values({1, nonfinite, 1, nonfinite - 1})), at(Place::state, 0, p({}), constant(scale)),
+                     at(Place::state, 1, p({4}, DType::i64), values(std::move(counters)))},
+                    {1},
+                    kExact});
+  };
+  row("good", 0, 65536, {7, 2, 3, 5});
+  row("grows", 0, 65536, {7, 3, 0, 5});
+  row("at_maximum", 0, 131072, {7, 3, 0, 5});
+  row("backs_off", 2, 65536, {7, 3, 1, 5});
+  row("at_minimum", 2, 1, {7, 0, 1, 5});
+  row("only_counts", 0, 65536, {7, 3, 1, 5}, false);
+  row("only_counts_skips", 1, 65536, {7, 3, 1, 5}, false);
+  const auto commit = [&](const std::string& name, double nonfinite) {
+    rows.push_back(
+        {"commit_staged" + name,
+         "commit_staged",
+         {},
+         {in(p({4}), values({1, nonfinite, 1, -1})), at(Place::staged, 0, p({67})), at(Place::staged, 3, p({9000}))},
+         {1},
+         kExact,
+         true,
+         {},
+         {std::vector<double>(67, 0.25), std::vector<double>(9000, 0.5)}});
+  };
+  commit("", 0);
+  commit("_of_a_skipped_update", 3);
   return rows;
 }
 
@@ -189,6 +262,7 @@ std::vector<OpCase> plan_cases() {
   append(rows, total_cases());
   append(rows, gradient_cases());
   append(rows, walk_cases());
+  append(rows, scale_cases());
   return rows;
 }
 

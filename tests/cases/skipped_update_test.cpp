@@ -50,7 +50,7 @@ TEST_P(NonfiniteGradients, MoveNothing) {
   NodeCase walk = make_case(row(GetParam()), 1);
   for (Operand& operand : walk.inputs) {
     if (operand.place == graph::Place::activation)
-      operand.data = {std::numeric_limits<double>::infinity(), 1, 1};  // statistics
+      operand.data = {std::numeric_limits<double>::infinity(), 1, 1, 0};  // statistics
     if (operand.place == graph::Place::gradient) operand.data[0] = std::numeric_limits<double>::quiet_NaN();
   }
   expect_unmoved(walk);

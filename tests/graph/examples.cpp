@@ -274,7 +274,7 @@ std::vector<Example> loss_examples() {
 }
 
 std::vector<Example> plan_examples() {
-  const ExampleInput scalar = at(Place::scalar, 0, {}), stats = p({3});
+  const ExampleInput scalar = at(Place::scalar, 0, {}), stats = p({4});
   const auto of = [](Place place, int32_t slot) { return at(place, slot, slot == 0 ? Shape{2, 3} : Shape{5}); };
   const auto parameter = [&](int32_t slot) { return of(Place::parameter, slot); };
   const auto gradient = [&](int32_t slot) { return of(Place::gradient, slot); };
@@ -282,15 +282,25 @@ std::vector<Example> plan_examples() {
   const auto v = [&](int32_t slot) { return of(Place::moment2, slot); };
   const D two = {1, 0.5};
   const auto sgd = [&](double momentum) {
-    return Attributes{
-        {"dampening", 0.0}, {"momentum", momentum}, {"nesterov", false}, {"rate_scale", two}, {"weight_decay", two}};
+    return Attributes{{"dampening", 0.0},   {"momentum", momentum},          {"nesterov", false},
+                      {"rate_scale", two},  {"shadow", std::string("none")}, {"shadowed", std::vector<int64_t>()},
+                      {"weight_decay", two}};
   };
-  const Attributes adam = {{"beta1", 0.9},    {"beta2", 0.99},     {"decoupled", true},
-                           {"epsilon", 1e-8}, {"rate_scale", two}, {"weight_decay", two}};
+  const Attributes adam = {{"beta1", 0.9},
+                           {"beta2", 0.99},
+                           {"decoupled", true},
+                           {"epsilon", 1e-8},
+                           {"rate_scale", two},
+                           {"shadow", std::string("f16")},
+                           {"shadowed", std::vector<int64_t>{1}},
+                           {"weight_decay", two}};
   const Attributes slot = {{"slot", int64_t{1}}};
   const std::vector<std::string> once = {"[2, 3]", "[5]"}, twice = {"[2, 3]", "[5]", "[2, 3]", "[5]"};
   std::vector<std::string> thrice = twice;
   thrice.insert(thrice.end(), once.begin(), once.end());
+  thrice.push_back("f16 [5]");
+  const ExampleInput scale = at(Place::state, 0, {});
+  const ExampleInput counters{{DType::i64, 0, {4}}, Place::state, 1};
   return {
       {"load", {}, {b({3, 2}, 1, DType::i64)}, {"i64 [N, 3, 2]"}},
       {"load", {}, {b({3, 2})}, {"[N, 3, 2]"}},
@@ -298,8 +308,21 @@ std::vector<Example> plan_examples() {
       {"store_gradient", slot, {p({5})}, {"[5]"}},
       {"total", slot, {b({}, 2), b({}, 2)}, {"[2]"}},
       {"seed_rows", {}, {scalar, b({}, 2)}, {"[2N]"}},
+      {"seed_rows", {}, {scalar, b({}, 2), scale}, {"[2N]"}},
       {"seed_count", {{"factor", 0.3}}, {b({})}, {"[]"}},
-      {"gradient_stats", {{"clip_norm", 1.0}}, {scalar, gradient(0), gradient(1)}, {"[3]"}},
+      {"gradient_stats", {{"clip_norm", 1.0}, {"scaled", false}}, {scalar, gradient(0), gradient(1)}, {"[4]"}},
+      {"gradient_stats", {{"clip_norm", 1.0}, {"scaled", true}}, {scalar, scale, gradient(0), gradient(1)}, {"[4]"}},
+      {"scale_update",
+       {{"backoff", 0.5},
+        {"growth", 2.0},
+        {"interval", int64_t{4}},
+        {"maximum", 8.0},
+        {"minimum", 1.0},
+        {"scaled", true}},
+       {stats, scale, counters},
+       {"[]", "i64 [4]"}},
+      {"select_scalars", {{"slots", std::vector<int64_t>{2, 0}}}, {counters}, {"[]", "[]"}},
+      {"commit_staged", {}, {stats, at(Place::staged, 4, {3}), at(Place::staged, 6, {3})}, {"[3]", "[3]"}},
       {"sgd_walk", sgd(0), {scalar, scalar, scalar, stats, parameter(0), gradient(0), parameter(1), gradient(1)}, once},
       {"sgd_walk",
        sgd(0.9),
@@ -311,8 +334,13 @@ std::vector<Example> plan_examples() {
         v(1)},
        thrice},
       {"batch_norm_commit",
-       {{"momentum", 0.1}},
+       {{"chained", false}, {"momentum", 0.1}},
        {p({3}), p({3}), at(Place::buffer, 4, {3}), at(Place::buffer, 6, {3})},
+       {"[3]", "[3]"}},
+      {"batch_norm_commit",
+       {{"chained", true}, {"momentum", 0.1}},
+       {p({3}), p({3}), at(Place::buffer, 4, {3}), at(Place::buffer, 6, {3}), at(Place::staged, 4, {3}),
+        at(Place::staged, 6, {3})},
        {"[3]", "[3]"}},
   };
 }

@@ -118,8 +118,12 @@ TEST(OpTable, OutputsLiveWhereTheirInputsDo) {
   };
   EXPECT_EQ(homes("sgd_walk", 0), "parameter 0; parameter 1; ");
   EXPECT_EQ(homes("sgd_walk", 1), "parameter 0; parameter 1; moment1 0; moment1 1; ");
-  EXPECT_EQ(homes("adam_walk", 0), "parameter 0; parameter 1; moment1 0; moment1 1; moment2 0; moment2 1; ");
+  EXPECT_EQ(homes("adam_walk", 0), "parameter 0; parameter 1; moment1 0; moment1 1; moment2 0; moment2 1; shadow 1; ");
   EXPECT_EQ(homes("batch_norm_commit", 0), "buffer 4; buffer 6; ");
+  EXPECT_EQ(homes("batch_norm_commit", 1), "staged 4; staged 6; ");
+  EXPECT_EQ(homes("commit_staged", 0), "buffer 4; buffer 6; ");
+  EXPECT_EQ(homes("scale_update", 0), "state 0; state 1; ");
+  EXPECT_EQ(homes("select_scalars", 0), "scalar 2; scalar 0; ");
   EXPECT_EQ(homes("store", 0), "output 1; ");
   EXPECT_EQ(homes("store_gradient", 0), "gradient 1; ");
   EXPECT_EQ(homes("total", 0), "totals 1; ");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "oracle/low_floats.h"
 #include "oracle/rules.h"
 
 namespace brisk::oracle {
@@ -107,6 +108,9 @@ double converted(double x, DType from, DType to) {
   switch (to) {
     case DType::f32:
       return static_cast<double>(static_cast<float>(x));
+    case DType::f16:
+    case DType::bf16:
+      return rounded_to(to, x);
     case DType::u8:
       return cut ? std::trunc(limited(x, 0, 255)) : static_cast<double>(static_cast<uint8_t>(static_cast<int64_t>(x)));
     case DType::i32:

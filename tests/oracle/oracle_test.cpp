@@ -125,7 +125,7 @@ TEST(Oracle, BatchNorm) {
               {1 - 3 / deviation, 1 - 1 / deviation, 1 + 1 / deviation, 1 + 3 / deviation}, 1e-9);
   expect_near(run("batch_norm", attributes, inputs, 4, 1), {2.5});
   expect_near(run("batch_norm", attributes, inputs, 4, 3), {5.0 / 3});
-  expect_near(run("batch_norm_commit", {{"momentum", 0.25}},
+  expect_near(run("batch_norm_commit", {{"chained", false}, {"momentum", 0.25}},
                   {weight({1}, {8}),
                    weight({1}, {4}),
                    {{DType::f32, 0, {1}}, {0}, graph::Place::buffer, 0},
@@ -157,12 +157,14 @@ TEST(Oracle, Updates) {
                           {"momentum", 0.5},
                           {"nesterov", true},
                           {"rate_scale", Numbers{2}},
+                          {"shadow", std::string("none")},
+                          {"shadowed", std::vector<int64_t>()},
                           {"weight_decay", Numbers{0.25}}};
   // g = 2 x 1 + 0.25 x 4 = 3; buffer = 0.5 x 2 + 0.5 x 3 = 2.5; step = 3 + 0.5 x 2.5; rate 0.1 x 2.
   const std::vector<Operand> inputs = {scalar(0, 0.1),
                                        scalar(1, 2),
                                        scalar(2, 0),
-                                       weight({3}, {1, 0, 1}),
+                                       weight({4}, {1, 0, 1, -1}),
                                        memory(graph::Place::parameter, 4),
                                        memory(graph::Place::gradient, 1),
                                        memory(graph::Place::moment1, 2)};

@@ -1,4 +1,5 @@
 // Reference of the plan's own operations: loading, totals, gradients, and the optimizers as PyTorch defines them.
+#include <algorithm>
 #include <cmath>
 
 #include "oracle/rules.h"
@@ -19,7 +20,10 @@ void total(Frame& f) {
   f.out().data[1] += f.count() > 1 ? sum(f.in(1)) : static_cast<double>(f.in(0).data.size());
 }
 
-void seed_rows(Frame& f) { f.out().data.assign(f.out().data.size(), f.in(0).data[0]); }
+void seed_rows(Frame& f) {
+  const double scale = f.count() > 2 ? f.in(2).data[0] : 1;
+  f.out().data.assign(f.out().data.size(), f.in(0).data[0] * scale);
+}
 
 void seed_count(Frame& f) {
   const double count = sum(f.in(0));
@@ -32,21 +36,56 @@ void store_gradient(Frame& f) {
   }
 }
 
-/// Norm of the scaled gradient over its finite elements, how many are not finite, and what brings it to its limit.
+/// Norm of the gradient over its finite elements, how many are not finite, what brings it to its limit and takes the
+/// loss scale away, and the first gradient that is not finite.
 void gradient_stats(Frame& f) {
-  double squares = 0, nonfinite = 0;
-  for (int i = 1; i < f.count(); ++i) {
+  const bool scaled = f.flag("scaled");
+  const double scale = scaled ? f.in(1).data[0] : 1;
+  const int first = scaled ? 2 : 1;
+  double squares = 0, nonfinite = 0, bad = -1;
+  for (int i = first; i < f.count(); ++i) {
     for (const double g : f.in(i).data) {
       if (std::isfinite(g)) {
         squares += g * g;
         continue;
       }
       nonfinite += 1;
-      if (f.fault.kind == Fault::none) f.fault = {Fault::nonfinite_gradient, f.index, i - 1, 0};
+      if (bad < 0) bad = i - first;
+      if (!scaled && f.fault.kind == Fault::none) f.fault = {Fault::nonfinite_gradient, f.index, i - 1, 0};
     }
   }
-  const double norm = std::fabs(f.in(0).data[0]) * std::sqrt(squares), limit = f.real("clip_norm");
-  f.out().data = {norm, nonfinite, limit > 0 && norm > limit ? limit / (norm + 1e-6) : 1.0};
+  const double norm = std::fabs(f.in(0).data[0]) / scale * std::sqrt(squares), limit = f.real("clip_norm");
+  f.out().data = {norm, nonfinite, (limit > 0 && norm > limit ? limit / (norm + 1e-6) : 1.0) / scale, bad};
+}
+
+/// PyTorch's GradScaler: a factor after so many good updates in a row, another one after each bad one; within limits.
+/// The counters are updates, good ones since the scale changed, skips in a row, and all skips.
+void scale_update(Frame& f) {
+  const bool scaled = f.flag("scaled");
+  double scale = f.in(1).data[0];
+  std::vector<double> counters = f.in(2).data;
+  if (f.fault.kind == Fault::none && f.in(0).data[1] != 0) {
+    counters[1] = 0;
+    counters[2] += 1;
+    counters[3] += 1;
+    if (scaled) scale = std::max(scale * f.real("backoff"), f.real("minimum"));
+  } else if (f.fault.kind == Fault::none) {
+    counters[0] += 1;
+    counters[1] += 1;
+    counters[2] = 0;
+    if (counters[1] == static_cast<double>(f.integer("interval"))) {
+      counters[1] = 0;
+      if (scaled) scale = std::min(scale * f.real("growth"), f.real("maximum"));
+    }
+  }
+  f.out(0).data = {scale};
+  f.out(1).data = counters;
+}
+
+/// Outputs that an update which does not count leaves alone keep what they are given.
+void commit_staged(Frame& f) {
+  if (f.fault.kind != Fault::none || f.in(0).data[1] != 0) return;
+  for (int i = 1; i < f.count(); ++i) f.out(i - 1).data = f.in(i).data;
 }
 
 /// The operands of parameter k of a walk: `moments` memories follow each parameter and its gradient.
@@ -113,9 +152,10 @@ void adam_walk(Frame& f) {
 
 void batch_norm_commit(Frame& f) {
   const double momentum = f.real("momentum");
+  const int at = f.count() == 6 && (f.flag("chained") || f.run.accumulate) ? 4 : 2;
   for (int i = 0; i < 2; ++i) {
     for (size_t c = 0; c < f.out(i).data.size(); ++c) {
-      const double before = f.in(2 + i).data[c];
+      const double before = f.in(at + i).data[c];
       f.out(i).data[c] = f.fault.kind == Fault::none ? (1 - momentum) * before + momentum * f.in(i).data[c] : before;
     }
   }
@@ -135,6 +175,8 @@ const std::vector<Rule>& plan_rules() {
       {"sgd_walk", sgd_walk},
       {"adam_walk", adam_walk},
       {"batch_norm_commit", batch_norm_commit},
+      {"commit_staged", commit_staged},
+      {"scale_update", scale_update},
   };
   return rules;
 }

@@ -176,7 +176,7 @@ const std::vector<Broken> kBroken = {
      [](Graph& g, PlanRequest&) {
        const std::vector<ValueId> norm = node(g, "batch_norm_inference").inputs;
        insert(g, static_cast<int32_t>(g.nodes.size()), "batch_norm_commit", {norm[3], norm[4], norm[3], norm[4]},
-              {{"momentum", 0.1}}, Stage::commit);
+              {{"chained", false}, {"momentum", 0.1}}, Stage::commit);
      },
      "evaluation"},
     {"MomentOfAnotherParameter", Phase::train, [](Graph& g, PlanRequest&) { swap_moments(g); }, "pairs"},

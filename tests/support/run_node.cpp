@@ -10,6 +10,7 @@
 #include "core/denormals.h"
 #include "core/text.h"
 #include "graph/op_table.h"
+#include "oracle/low_floats.h"
 #include "support/guarded.h"
 
 namespace brisk::test {
@@ -50,6 +51,10 @@ void write(const Value& value, Guarded& memory, size_t at, double x) {
       case DType::f32:
         memory.as<float>()[at] = static_cast<float>(x);
         break;
+      case DType::f16:
+      case DType::bf16:
+        memory.as<uint16_t>()[at] = oracle::low_bits(value.type.dtype, x);
+        break;
       case DType::i32:
         memory.as<int32_t>()[at] = static_cast<int32_t>(x);
         break;
@@ -68,6 +73,9 @@ double read(const Value& value, const Guarded& memory, size_t at) {
   switch (value.type.dtype) {
     case DType::f32:
       return static_cast<double>(memory.as<float>()[at]);
+    case DType::f16:
+    case DType::bf16:
+      return oracle::low_value(value.type.dtype, memory.as<uint16_t>()[at]);
     case DType::i32:
       return memory.as<int32_t>()[at];
     case DType::i64:
@@ -166,10 +174,9 @@ class Runner {
   /// The input whose memory an output changes: the same slot of the same store.
   int shared_input(size_t i) const {
     const Value& out = output(i);
-    if (out.place != Place::parameter && out.place != Place::buffer && out.place != Place::moment1 &&
-        out.place != Place::moment2) {
-      return -1;
-    }
+    constexpr Place kUpdated[] = {Place::parameter, Place::buffer,  Place::staged,
+                                  Place::moment1,   Place::moment2, Place::state};
+    if (std::find(std::begin(kUpdated), std::end(kUpdated), out.place) == std::end(kUpdated)) return -1;
     for (size_t k = 0; k < node().inputs.size(); ++k) {
       const Value& in = graph_.value(node().inputs[k]);
       if (in.place == out.place && in.slot == out.slot) return static_cast<int>(k);
@@ -298,7 +305,8 @@ void declare_slots(Graph& graph, Place place, int32_t slot) {
   if (place == Place::output && graph.outputs.size() < count) graph.outputs.resize(count, {"output", graph::kNoValue});
   if (place == Place::scalar && graph.scalars.size() < count) graph.scalars.resize(count, "scalar");
   if (place == Place::totals && graph.totals.size() < count) graph.totals.resize(count, "total");
-  const bool of_store = place != Place::scalar && place != Place::totals && reads_memory_of_plan(place);
+  const bool of_store =
+      place != Place::scalar && place != Place::totals && place != Place::state && reads_memory_of_plan(place);
   if (of_store && graph.parameters.size() < count) graph.parameters.resize(count);
 }
 

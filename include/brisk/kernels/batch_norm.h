@@ -19,6 +19,7 @@ struct BatchNormOptions {
   Activation activation = Activation::none;
   const float* bias = nullptr;  ///< [channels]; null: 0
   int64_t channels = 0;
+  int32_t* counters = nullptr;         ///< kCounterBytes (stream.h); may be null where the workspace is empty
   DType dtype = DType::f32;            ///< of x, residual and y: f32, f16 or bf16
   double epsilon = 1e-5;               ///< added to the variance
   float* inverse_deviation = nullptr;  ///< [channels], written: 1 / sqrt(variance + epsilon), biased variance
@@ -59,12 +60,13 @@ struct BatchNormGradientOptions {
   Activation activation = Activation::none;
   const float* bias = nullptr;  ///< [channels]; null: 0; read where the activation's input is computed again
   int64_t channels = 0;
-  float* dbias = nullptr;     ///< [channels], written
-  void* dresidual = nullptr;  ///< [rows, channels], written: the gradient before the activation; null: not wanted
-  DType dtype = DType::f32;   ///< of x, output and their gradients
-  float* dweight = nullptr;   ///< [channels], written
-  void* dx = nullptr;         ///< [rows, channels], written; may be dy
-  const void* dy = nullptr;   ///< [rows, channels]
+  int32_t* counters = nullptr;  ///< kCounterBytes (stream.h); may be null where the workspace is empty
+  float* dbias = nullptr;       ///< [channels], written
+  void* dresidual = nullptr;    ///< [rows, channels], written: the gradient before the activation; null: not wanted
+  DType dtype = DType::f32;     ///< of x, output and their gradients
+  float* dweight = nullptr;     ///< [channels], written
+  void* dx = nullptr;           ///< [rows, channels], written; may be dy
+  const void* dy = nullptr;     ///< [rows, channels]
   const float* inverse_deviation = nullptr;  ///< [channels], as batch_norm wrote it
   const float* mean = nullptr;               ///< [channels], as batch_norm wrote it
   const void* output = nullptr;  ///< [rows, channels]: y, for the derivative of relu, sigmoid, tanh at it. Null: relu

@@ -89,8 +89,8 @@ struct Conv2dWeightGradientOptions {
   int64_t workspace_bytes = 0;       ///< at least conv2d_weight_gradient_workspace_bytes when workspace is set
 };
 
-/// Launch it. Throw Error [option] for what is missing or out of range (groups other than 1 too), Error [backend] when
-/// the launch fails. The same options give the same bits.
+/// Launch it. All tensors lie at multiples of 16 bytes. Throw Error [option] for what is missing or out of range
+/// (groups other than 1 too), Error [backend] when the launch fails. The same options give the same bits.
 BRISK_EXPORT void conv2d(const Conv2dOptions& options, CudaStream stream);
 BRISK_EXPORT void conv2d_input_gradient(const Conv2dInputGradientOptions& options, CudaStream stream);
 BRISK_EXPORT void conv2d_weight_gradient(const Conv2dWeightGradientOptions& options, CudaStream stream);

@@ -114,7 +114,7 @@ constexpr int kElementwiseDims = 10, kElementwiseKept = 8, kElementwiseOutputs =
 /// 4). Throws Error [option] for what is outside the limits above, Error [backend] when the launch fails.
 BRISK_EXPORT void elementwise(const ElementwiseOptions& options, CudaStream stream);
 
-/// Whether a program fits the limits that depend on its order: see ElementwiseOptions::steps.
+/// Whether one launch takes the program: the limits above, and operands that name values that are there.
 BRISK_EXPORT bool elementwise_fits(std::span<const ElementwiseOutput> outputs, int sources,
                                    std::span<const ElementwiseStep> steps);
 

@@ -13,8 +13,8 @@ namespace brisk::kernels {
 /// Rows x columns of the output that one thread block computes. automatic: chosen by the sizes.
 enum class MatrixTile : uint8_t { automatic, m128n128, m128n64, m64n64 };
 
-/// d = activation(alpha * A B + bias + residual), A: m x k, B: k x n; all matrices row-major and tight. Products are
-/// summed in f32; the same options give the same bits.
+/// d = activation(alpha * A B + bias + residual), A: m x k, B: k x n; all matrices row-major and tight, at
+/// multiples of 16 bytes. Products are summed in f32; the same options give the same bits.
 struct GemmOptions {
   const void* a = nullptr;                   ///< [m, k] of `dtype`; [k, m] when a_transposed
   bool a_transposed = false;                 ///< A is the transpose of what lies at `a`
@@ -28,7 +28,7 @@ struct GemmOptions {
   void* d = nullptr;                         ///< [m, n] of `d_dtype`; may be `residual`, overlaps nothing else
   DType d_dtype = DType::f32;                ///< f32, or the same as `dtype`
   DType dtype = DType::f32;                  ///< of a and b: f32, f16 or bf16 (bf16: compute capability 8.0 and newer)
-  int64_t k = 0;                             ///< 1 to 2^31 - 1, as m and n
+  int64_t k = 0;                             ///< 1 to 2^31 - 1025, as m and n
   int64_t m = 0;                             ///< rows of d
   int64_t n = 0;                             ///< columns of d
   int processors = 132;                      ///< streaming multiprocessors to fill; tile and split follow from it
@@ -36,7 +36,8 @@ struct GemmOptions {
   int split_k = 0;              ///< slices of k computed apart and added in order, 1 to 64; 0: chosen by the sizes
   float* statistics = nullptr;  ///< [gemm_statistics_tiles, 2, n]: sums of d's columns, and of their squares, over the
                                 ///< rows of each tile (as stored, after rounding); null: none
-  MatrixTile tile = MatrixTile::automatic;  ///< the f32 kernel has m128n64 alone and takes that for each
+  MatrixTile tile = MatrixTile::automatic;  ///< f32 has m128n64 alone; f16 and bf16 m64n64 where rows of a or b are no
+                                            ///< multiple of 16 bytes
   void* workspace = nullptr;                ///< null: split_k counts as 1
   int64_t workspace_bytes = 0;              ///< at least gemm_workspace_bytes when workspace is set
 };

@@ -27,12 +27,13 @@ struct LayerNormOptions {
 BRISK_EXPORT void layer_norm(const LayerNormOptions& options, CudaStream stream);
 
 struct LayerNormGradientOptions {
-  bool accumulate = false;   ///< dweight and dbias are added to instead of overwritten
-  float* dbias = nullptr;    ///< [size], written; null together with dweight: not wanted
-  DType dtype = DType::f32;  ///< of x, dx and dy
-  float* dweight = nullptr;  ///< [size], written
-  void* dx = nullptr;        ///< [rows, size], written; null: not wanted; may be dy where dweight is null
-  const void* dy = nullptr;  ///< [rows, size]
+  bool accumulate = false;                   ///< dweight and dbias are added to instead of overwritten
+  int32_t* counters = nullptr;               ///< kCounterBytes (stream.h); may be null where the workspace is empty
+  float* dbias = nullptr;                    ///< [size], written; null together with dweight: not wanted
+  DType dtype = DType::f32;                  ///< of x, dx and dy
+  float* dweight = nullptr;                  ///< [size], written
+  void* dx = nullptr;                        ///< [rows, size], written; null: not wanted; may be dy
+  const void* dy = nullptr;                  ///< [rows, size]
   const float* inverse_deviation = nullptr;  ///< [rows], as layer_norm wrote it
   const float* mean = nullptr;               ///< [rows], as layer_norm wrote it
   int64_t rows = 0;
@@ -42,7 +43,7 @@ struct LayerNormGradientOptions {
   int64_t workspace_bytes = 0;
   const void* x = nullptr;  ///< [rows, size]
 };
-/// The gradients of layer_norm through the statistics. One launch for dx, two for dweight and dbias.
+/// The gradients of layer_norm through the statistics. One launch for dx, one for dweight and dbias.
 BRISK_EXPORT void layer_norm_gradient(const LayerNormGradientOptions& options, CudaStream stream);
 BRISK_EXPORT int64_t layer_norm_gradient_workspace_bytes(const LayerNormGradientOptions& options);
 

@@ -12,15 +12,16 @@ namespace brisk::kernels {
 
 // Values are [outer, size, inner] in device memory; the axis is the middle one. The mean of an image [N, H, W, C] over
 // H and W has outer = N, size = H W, inner = C. Sums are taken in f32 in an order that depends on the sizes alone: the
-// same bits each run. One launch, two where the workspace is not empty.
+// same bits each run. One launch each.
 
 struct ReduceOptions {
-  DType dtype = DType::f32;  ///< of x: f32, f16 or bf16
+  int32_t* counters = nullptr;  ///< kCounterBytes (stream.h); may be null where the workspace is empty
+  DType dtype = DType::f32;     ///< of x: f32, f16 or bf16
   int64_t inner = 1;
   int64_t outer = 1;
   DType output_dtype = DType::f32;  ///< of y
   int64_t size = 0;
-  void* workspace = nullptr;  ///< reduce_workspace_bytes, 16-byte aligned; may be null where that is 0
+  void* workspace = nullptr;  ///< reduce_workspace_bytes, 16-byte aligned; null where that is 0
   int64_t workspace_bytes = 0;
   const void* x = nullptr;  ///< [outer, size, inner]
   void* y = nullptr;        ///< [outer, inner], written
@@ -55,9 +56,10 @@ BRISK_EXPORT void reduce_max_gradient(const ReduceMaxGradientOptions& options, C
 struct ChannelSumOptions {
   bool accumulate = false;  ///< y is added to instead of overwritten
   int64_t channels = 0;
-  DType dtype = DType::f32;   ///< of x
-  int64_t rows = 0;           ///< of [N, H, W, C]: N H W; of a batch of samples: N, with all elements as channels
-  void* workspace = nullptr;  ///< channel_sum_workspace_bytes, 16-byte aligned; may be null where that is 0
+  int32_t* counters = nullptr;  ///< kCounterBytes (stream.h); may be null where the workspace is empty
+  DType dtype = DType::f32;     ///< of x
+  int64_t rows = 0;             ///< of [N, H, W, C]: N H W; of a batch of samples: N, with all elements as channels
+  void* workspace = nullptr;    ///< channel_sum_workspace_bytes, 16-byte aligned; null where that is 0
   int64_t workspace_bytes = 0;
   const void* x = nullptr;  ///< [rows, channels]
   float* y = nullptr;       ///< [channels], written

@@ -115,6 +115,8 @@ std::vector<Implementation> all() {
       native("batch_norm_gradient", lower_batch_norm_gradient),
       native("batch_norm_commit", lower_batch_norm_commit),
       native("gradient_stats", lower_gradient_stats),
+      native("commit_staged", lower_commit_staged),
+      native("scale_update", lower_scale_update),
       native("sgd_walk", lower_sgd_walk),
       native("adam_walk", lower_adam_walk),
   };

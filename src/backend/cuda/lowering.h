@@ -76,7 +76,7 @@ struct Operands {
   }
 };
 
-/// Launches a kernel (or, cheaper than one, copies or fills) on the stream; it may be captured. May throw Error.
+/// Launches kernels (or, cheaper than one, copies or fills) on the stream; it may be captured. May throw Error.
 using LaunchFunction = std::function<void(const Operands&, CudaStream)>;
 
 struct Launch {
@@ -84,6 +84,7 @@ struct Launch {
   double bytes = 0;    ///< read and written once
   double flops = 0;
   LaunchFunction run;
+  int kernels = 1;  ///< that it launches
 };
 
 /// Constant data of a node in device memory, for example the pointers of a walk over all parameters. `fill` writes it
@@ -96,8 +97,8 @@ struct Table {
 /// What a node becomes.
 class Lowering {
  public:
-  void launch(std::string kernel, double bytes, double flops, LaunchFunction run) {
-    launches.push_back({std::move(kernel), bytes, flops, std::move(run)});
+  void launch(std::string kernel, double bytes, double flops, LaunchFunction run, int kernels = 1) {
+    launches.push_back({std::move(kernel), bytes, flops, std::move(run), kernels});
   }
   /// Returns the byte offset of a new 256-byte aligned region.
   int64_t workspace(int64_t bytes) {

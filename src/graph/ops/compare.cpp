@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "brisk/ops/elementwise.h"
+#include "graph/low_forms.h"
 #include "graph/ops/elementwise_rules.h"
 
 namespace brisk::graph {
@@ -33,16 +34,25 @@ bool is_cast_type(DType dtype) {
   return std::find(std::begin(kCastTypes), std::end(kCastTypes), dtype) != std::end(kCastTypes);
 }
 
+// Between the types that users see; and, put there by the passes, between f32 and a 16-bit one.
 Types infer_cast(const InferContext& c) {
   ValueType out = c.input(0);
+  const std::string& wanted = c.attributes().text("dtype");
+  if (out.dtype == DType::f32 && (wanted == "f16" || wanted == "bf16")) {
+    out.dtype = wanted == "f16" ? DType::f16 : DType::bf16;
+    return {out};
+  }
+  if (is_low(out.dtype) && wanted == "f32") {
+    out.dtype = DType::f32;
+    return {out};
+  }
   if (!is_cast_type(out.dtype)) c.fail(cat("input ", kCastText, ", got ", name(out.dtype), " ", c.describe(0)));
-  const std::string& text = c.attributes().text("dtype");
   for (const DType dtype : kCastTypes) {
-    if (text != name(dtype)) continue;
+    if (wanted != name(dtype)) continue;
     out.dtype = dtype;
     return {out};
   }
-  c.fail(cat("dtype = ", text, ": ", kCastText));
+  c.fail(cat("dtype = ", wanted, ": ", kCastText));
 }
 
 std::vector<OpInfo> make_ops() {

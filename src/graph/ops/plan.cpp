@@ -1,6 +1,7 @@
 // Operations that only passes emit: bringing values in and out, seeds of gradients, statistics and the optimizer's
 // walks.
 #include <algorithm>
+#include <cmath>
 
 #include "graph/ops/rules.h"
 
@@ -40,8 +41,11 @@ Types infer_total(const InferContext& c) {
   return {plain({2})};
 }
 
+void want_scale(const InferContext& c, int i) { want_plain(c, i, "loss scale", "a scalar", 0); }
+
 Types infer_seed_rows(const InferContext& c) {
   want_plain(c, 0, "seed", "a scalar", 0);
+  if (c.count() == 3) want_scale(c, 2);
   return {want_batched(c, 1, "term", "[N]", 0)};
 }
 
@@ -50,16 +54,47 @@ Types infer_seed_count(const InferContext& c) {
   return {plain({})};
 }
 
+// Norm of the gradient (corrected by the ratio, unscaled), number of elements that are not finite, factor (of the
+// clipping, divided by the loss scale), index of the first bad gradient (-1: none).
+ValueType stats_type() { return plain({4}); }
+// backend::Counter.
+ValueType counters_type() { return plain({4}, DType::i64); }
+
+int first_gradient(const Attributes& attributes) { return attributes.flag("scaled") ? 2 : 1; }
+
 Types infer_gradient_stats(const InferContext& c) {
   want_plain(c, 0, "ratio", "a scalar", 0);
   const double clip = c.attributes().real("clip_norm");
   if (!(clip >= 0)) c.fail(cat("clip_norm = ", clip, ": must be 0 (off) or more"));
-  for (int i = 1; i < c.count(); ++i) want_plain(c, i, "gradient", "without a batch");
-  return {plain({3})};
+  const int first = first_gradient(c.attributes());
+  if (first == 2) want_scale(c, 1);
+  c.require(c.count() > first, "there is no gradient");
+  for (int i = first; i < c.count(); ++i) want_plain(c, i, "gradient", "without a batch");
+  return {stats_type()};
 }
 
-// A walk's inputs: scalars, `stats` [3] (norm, number of elements that are not finite, factor of the clipping), then
-// for each parameter the parameter, its gradient and its moments.
+// (stats, scale, counters) -> (scale, counters) behind an update; not `scaled`: only counts.
+Types infer_scale_update(const InferContext& c) {
+  real_in(c, "backoff", 0, 1);
+  real_in(c, "growth", 1, HUGE_VAL);
+  integer_in(c, "interval", 1, INT64_MAX);
+  real_in(c, "maximum", real_in(c, "minimum", 0, HUGE_VAL), HUGE_VAL);
+  want_type(c, 0, "stats", stats_type());
+  want_scale(c, 1);
+  want_type(c, 2, "counters", counters_type());
+  return {c.input(1), c.input(2)};
+}
+
+// (counters) -> the scalars of the update that the counters have come to.
+Types infer_select_scalars(const InferContext& c) {
+  want_type(c, 0, "counters", counters_type());
+  for (const int64_t slot : c.attributes().integers("slots"))
+    if (slot < 0 || slot > INT32_MAX) c.fail(cat("slots has ", slot));
+  return Types(c.attributes().integers("slots").size(), plain({}));
+}
+
+// A walk's inputs: scalars, `stats` of gradient_stats, then for each parameter the parameter, its gradient and its
+// moments.
 struct Walk {
   int scalars = 0;
   int moments = 0;
@@ -68,13 +103,25 @@ struct Walk {
   int parameters(const Node& node) const { return (static_cast<int>(node.inputs.size()) - first()) / stride(); }
 };
 
+// Type of the shadows of a walk's parameters.
+DType shadow_type(const InferContext& c, int parameters) {
+  const std::string& text = c.attributes().text("shadow");
+  const std::vector<int64_t>& shadowed = c.attributes().integers("shadowed");
+  c.require(text == "none" ? shadowed.empty() : text == "f16" || text == "bf16",
+            cat("shadow = ", text, " with ", shadowed.size(), " of them: must be f16, bf16, or none of none"));
+  for (const int64_t index : shadowed)
+    if (index < 0 || index >= parameters) c.fail(cat("shadowed has ", index, " of ", parameters, " parameters"));
+  return text == "f16" ? DType::f16 : DType::bf16;
+}
+
 Walk sgd_walk(const Attributes& attributes) { return {3, attributes.real("momentum") != 0 ? 1 : 0}; }
 Walk adam_walk(const Attributes&) { return {4, 2}; }
 
-// Outputs: all new parameters, then all new first moments, then all new second moments.
+// Outputs: all new parameters, then all new first moments, all new second moments, and the shadows of those parameters
+// that have one.
 Types infer_walk(const InferContext& c, const Walk& walk) {
   for (int i = 0; i < walk.scalars; ++i) want_plain(c, i, "rate, ratio and the like", "a scalar", 0);
-  want_type(c, walk.scalars, "stats", plain({3}));
+  want_type(c, walk.scalars, "stats", stats_type());
   const int rest = c.count() - walk.first();
   if (rest <= 0 || rest % walk.stride() != 0) {
     c.fail(cat(rest, " inputs after the statistics: must be ", walk.stride(), " for each parameter"));
@@ -94,13 +141,21 @@ Types infer_walk(const InferContext& c, const Walk& walk) {
   }
   const Types parameters = types;
   for (int k = 0; k < walk.moments; ++k) types.insert(types.end(), parameters.begin(), parameters.end());
+  const DType shadow = shadow_type(c, count);
+  for (const int64_t index : c.attributes().integers("shadowed"))
+    types.push_back(plain(parameters[static_cast<size_t>(index)].shape, shadow));
   return types;
 }
 
-// An output lives where the input that it replaces does.
+// An output lives where the input that it replaces does; a shadow beside its parameter.
 Home walk_place(const Graph& graph, const Node& node, const Walk& walk, int output) {
   const int count = walk.parameters(node);
   const int kind = output / count;  // 0: parameter, then the moments, which stand behind the gradient
+  if (kind > walk.moments) {
+    const int64_t of = node.attributes.integers("shadowed")[static_cast<size_t>(output - (1 + walk.moments) * count)];
+    const auto parameter = static_cast<size_t>(walk.first() + static_cast<int>(of) * walk.stride());
+    return {Place::shadow, graph.value(node.inputs[parameter]).slot};
+  }
   const int at = walk.first() + output % count * walk.stride() + (kind == 0 ? 0 : kind + 1);
   const Value& replaced = graph.value(node.inputs[static_cast<size_t>(at)]);
   constexpr Place kPlaces[] = {Place::parameter, Place::moment1, Place::moment2};
@@ -110,9 +165,25 @@ Home walk_place(const Graph& graph, const Node& node, const Walk& walk, int outp
 Types infer_commit(const InferContext& c) {
   real_in(c, "momentum", 0, 1);
   const ValueType mean = want_plain(c, 0, "batch mean", "[channels]", 1);
-  const char* const roles[] = {"batch mean", "batch variance", "running mean", "running variance"};
-  for (int i = 1; i < 4; ++i) want_type(c, i, roles[i], mean);
+  c.require(c.count() == 4 || c.count() == 6, cat("has ", c.count(), " inputs: must be 4, or 6 that stage"));
+  c.require(c.count() == 6 || !c.attributes().flag("chained"), "only what is staged is chained");
+  const char* const roles[] = {"batch mean",       "batch variance", "running mean",
+                               "running variance", "staged mean",    "staged variance"};
+  for (int i = 1; i < c.count(); ++i) want_type(c, i, roles[i], mean);
   return {mean, mean};
+}
+
+// A new value of the running statistics: of the buffers themselves, or staged beside them.
+Home commit_place(const Graph& graph, const Node& node, int output) {
+  const Value& running = graph.value(node.inputs[static_cast<size_t>(output) + 2]);
+  return {node.inputs.size() == 6 ? Place::staged : Place::buffer, running.slot};
+}
+
+Types infer_commit_staged(const InferContext& c) {
+  want_type(c, 0, "stats", stats_type());
+  Types types;
+  for (int i = 1; i < c.count(); ++i) types.push_back(want_plain(c, i, "staged buffer", "without a batch"));
+  return types;
 }
 
 template <int kOperations>
@@ -127,7 +198,7 @@ double per_parameter_flops(const Graph& graph, const Node& node) {
 // A sum of squares: a multiply-add and a test an element.
 double stats_flops(const Graph& graph, const Node& node) {
   double elements = 0;
-  for (size_t i = 1; i < node.inputs.size(); ++i)
+  for (auto i = static_cast<size_t>(first_gradient(node.attributes)); i < node.inputs.size(); ++i)
     elements += static_cast<double>(graph.type(node.inputs[i]).elements());
   return 3 * elements;
 }
@@ -150,7 +221,7 @@ std::vector<OpInfo> movers() {
        .infer = infer_total,
        .flops = flops_per_input<2>,
        .place = in_slot<Place::totals>},
-      {.name = "seed_rows", .minimum_inputs = 2, .maximum_inputs = 2, .infer = infer_seed_rows, .flops = no_flops},
+      {.name = "seed_rows", .minimum_inputs = 2, .maximum_inputs = 3, .infer = infer_seed_rows, .flops = no_flops},
       {.name = "seed_count",
        .attributes = {{"factor", Kind::real}},
        .infer = infer_seed_count,
@@ -163,7 +234,7 @@ std::vector<OpInfo> updates() {
       {.name = "gradient_stats",
        .minimum_inputs = 2,
        .maximum_inputs = -1,
-       .attributes = {{"clip_norm", Kind::real}},
+       .attributes = {{"clip_norm", Kind::real}, {"scaled", Kind::flag}},
        .infer = infer_gradient_stats,
        .flops = stats_flops},
       {.name = "sgd_walk",
@@ -174,6 +245,8 @@ std::vector<OpInfo> updates() {
                       {"momentum", Kind::real},
                       {"nesterov", Kind::flag},
                       {"rate_scale", Kind::reals},
+                      {"shadow", Kind::text},
+                      {"shadowed", Kind::integers},
                       {"weight_decay", Kind::reals}},
        .infer = [](const InferContext& c) { return infer_walk(c, sgd_walk(c.attributes())); },
        .flops = per_parameter_flops<8>,
@@ -187,18 +260,49 @@ std::vector<OpInfo> updates() {
                       {"decoupled", Kind::flag},
                       {"epsilon", Kind::real},
                       {"rate_scale", Kind::reals},
+                      {"shadow", Kind::text},
+                      {"shadowed", Kind::integers},
                       {"weight_decay", Kind::reals}},
        .infer = [](const InferContext& c) { return infer_walk(c, adam_walk(c.attributes())); },
        .flops = per_parameter_flops<16>,
        .place = [](const Graph& g, const Node& n, int i) { return walk_place(g, n, adam_walk(n.attributes), i); }},
       {.name = "batch_norm_commit",
        .minimum_inputs = 4,
-       .maximum_inputs = 4,
+       .maximum_inputs = 6,
        .outputs = 2,
-       .attributes = {{"momentum", Kind::real}},
+       .attributes = {{"chained", Kind::flag}, {"momentum", Kind::real}},
        .infer = infer_commit,
+       .place = commit_place},
+      {.name = "commit_staged",
+       .minimum_inputs = 2,
+       .maximum_inputs = -1,
+       .outputs = -1,
+       .infer = infer_commit_staged,
+       .flops = no_flops,
        .place = [](const Graph& g, const Node& n,
-                   int i) { return Home(Place::buffer, g.value(n.inputs[static_cast<size_t>(i) + 2]).slot); }},
+                   int i) { return Home(Place::buffer, g.value(n.inputs[static_cast<size_t>(i) + 1]).slot); }},
+      {.name = "scale_update",
+       .minimum_inputs = 3,
+       .maximum_inputs = 3,
+       .outputs = 2,
+       .attributes = {{"backoff", Kind::real},
+                      {"growth", Kind::real},
+                      {"interval", Kind::integer},
+                      {"maximum", Kind::real},
+                      {"minimum", Kind::real},
+                      {"scaled", Kind::flag}},
+       .infer = infer_scale_update,
+       .flops = no_flops,
+       .place = [](const Graph&, const Node&, int i) { return Home(Place::state, i); }},
+      {.name = "select_scalars",
+       .outputs = -1,
+       .attributes = {{"slots", Kind::integers}},
+       .infer = infer_select_scalars,
+       .flops = no_flops,
+       .place =
+           [](const Graph&, const Node& n, int i) {
+             return Home(Place::scalar, static_cast<int32_t>(n.attributes.integers("slots")[static_cast<size_t>(i)]));
+           }},
   };
 }
 

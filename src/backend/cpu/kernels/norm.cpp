@@ -300,8 +300,9 @@ void batch_norm_commit(const void* parameters, const Operands& operands, int64_t
   const auto& norm = *static_cast<const BatchNorm*>(parameters);
   const bool skipped = operands.run->status->set();
   const float *mean = operands.input<float>(0), *variance = operands.input<float>(1);
+  const int at = norm.staged && (norm.chained || operands.run->accumulate) ? 4 : 2;
   for (int which = 0; which < 2; ++which) {
-    const float *batch = operands.input<float>(which), *before = operands.input<float>(2 + which);
+    const float *batch = operands.input<float>(which), *before = operands.input<float>(at + which);
     auto* running = operands.output<float>(which);
     for (int64_t c = 0; c < norm.cut.channels; ++c) {
       // A batch that is not finite would stay in the running statistics for ever, though its update is skipped.

@@ -29,6 +29,7 @@ struct BatchNorm {
   double count = 1;  ///< valid elements of a channel
   double epsilon = 0;
   float momentum = 0;
+  bool staged = false, chained = false;      ///< commit: see the op
   Activation activation = Activation::none;  ///< of the gradient: that of the forward pass; relu, silu or none
   bool residual = false;
   bool adds_gamma = false, adds_beta = false;  ///< those gradients add to what earlier micro-batches left

@@ -1,6 +1,7 @@
 // Formulas: PyTorch's SGD, Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019).
 #include "backend/cpu/kernels/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -94,10 +95,11 @@ void skip(const Walk& walk, const Operands& operands, int scalars, int memories,
 void gradient_squares(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
   const auto& walk = *static_cast<const Walk*>(parameters);
   auto* partials = reinterpret_cast<double*>(operands.workspace + walk.partials_at);
+  const int in = walk.scaled ? 2 : 1;
   for (int64_t unit = first; unit < last; ++unit) {
     Squares total;
     for_each_stretch(walk, unit, [&](const Stretch& s) {
-      const Squares squares = sum_squares(operands.input<float>(1 + s.parameter) + s.first, s.count);
+      const Squares squares = sum_squares(operands.input<float>(in + s.parameter) + s.first, s.count);
       total.sum += squares.sum;
       total.nonfinite += squares.nonfinite;
     });
@@ -117,23 +119,60 @@ void gradient_stats(const void* parameters, const Operands& operands, int64_t, i
     total.nonfinite += partials[2 * unit + 1];
     if (partials[2 * unit + 1] > 0 && bad == units) bad = unit;
   }
-  const double ratio = std::fabs(static_cast<double>(operands.input<float>(0)[0]));
+  const int in = walk.scaled ? 2 : 1;
+  const double scale = walk.scaled ? static_cast<double>(operands.input<float>(1)[0]) : 1;
+  const double ratio = std::fabs(static_cast<double>(operands.input<float>(0)[0])) / scale;
   const double norm = ratio * std::sqrt(total.sum), limit = static_cast<double>(walk.clip_norm);
   float* out = operands.output<float>(0);
   out[0] = static_cast<float>(norm);
   out[1] = static_cast<float>(total.nonfinite);
-  out[2] = limit > 0 && norm > limit ? static_cast<float>(limit / (norm + kClipEpsilon)) : 1.0f;
+  out[2] = static_cast<float>((limit > 0 && norm > limit ? limit / (norm + kClipEpsilon) : 1) / scale);
+  out[3] = -1;
   if (bad == units) return;
+  for_each_stretch(walk, static_cast<int64_t>(bad), [&](const Stretch& s) {
+    if (out[3] >= 0 || sum_finite_squares(operands.input<float>(in + s.parameter) + s.first, s.count).nonfinite == 0)
+      return;
+    out[3] = static_cast<float>(s.parameter);
+  });
+  // With a loss scale this is no error: the update is skipped, and the scale will be another one.
   int32_t none = Status::none;
   Status& status = *operands.run->status;
-  if (!status.kind.compare_exchange_strong(none, Status::nonfinite_gradient)) return;
-  bool found = false;
-  for_each_stretch(walk, static_cast<int64_t>(bad), [&](const Stretch& s) {
-    if (found || sum_finite_squares(operands.input<float>(1 + s.parameter) + s.first, s.count).nonfinite == 0) return;
-    found = true;
-    status.node = operands.node;
-    status.sample = walk.parameter_slots[static_cast<size_t>(s.parameter)];
-  });
+  if (walk.scaled || !status.kind.compare_exchange_strong(none, Status::nonfinite_gradient)) return;
+  status.node = operands.node;
+  status.sample = walk.parameter_slots[static_cast<size_t>(out[3])];
+}
+
+void commit_staged(const void* parameters, const Operands& operands, int64_t first, int64_t last) {
+  if (skips(operands, 0)) return;
+  const auto& walk = *static_cast<const Walk*>(parameters);
+  for (int64_t unit = first; unit < last; ++unit)
+    for_each_stretch(walk, unit, [&](const Stretch& s) {
+      copy_stretch(s, operands.input<float>(1 + s.parameter), operands.output<float>(s.parameter));
+    });
+}
+
+void scale_update(const void* parameters, const Operands& operands, int64_t, int64_t) {
+  const auto& rule = *static_cast<const ScaleRule*>(parameters);
+  float scale = operands.input<float>(1)[0];
+  enum { updates, good, skips_in_row, skipped, count };
+  int64_t counters[count];
+  std::memcpy(counters, operands.in[2], sizeof counters);
+  if (operands.input<float>(0)[1] != 0) {
+    ++counters[skips_in_row];
+    ++counters[skipped];
+    counters[good] = 0;
+    if (rule.scaled) scale = std::max(scale * rule.backoff, rule.minimum);
+  } else {
+    ++counters[updates];
+    counters[skips_in_row] = 0;
+    if (++counters[good] == rule.interval) {
+      counters[good] = 0;
+      if (rule.scaled) scale = std::min(scale * rule.growth, rule.maximum);
+    }
+  }
+  const bool counts = !operands.run->status->set();
+  operands.output<float>(0)[0] = counts ? scale : operands.input<float>(1)[0];
+  std::memcpy(operands.out[1], counts ? counters : operands.in[2], sizeof counters);
 }
 
 void sgd_walk(const void* parameters, const Operands& operands, int64_t first, int64_t last) {

@@ -143,7 +143,7 @@ void add_total(const void* parameters, const Operands& operands, int64_t, int64_
 
 void seed_rows(const void* parameters, const Operands& operands, int64_t, int64_t) {
   const auto& sum = *static_cast<const RowSum*>(parameters);
-  const Vec seed = set1(operands.input<float>(0)[0]);
+  const Vec seed = set1(operands.input<float>(0)[0] * (sum.weighted ? operands.input<float>(2)[0] : 1));
   auto* out = operands.output<float>(0);
   for_each_row(sum, [&](int64_t at, Mask valid) { store(out + at, keep(valid, seed)); });
 }

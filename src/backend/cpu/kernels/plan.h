@@ -26,8 +26,8 @@ struct PlainCopy {
 struct RowSum {
   int64_t samples = 0;
   int64_t rows = 1;
-  bool weighted = false;
-  double factor = 1;  ///< seed_count: numerator
+  bool weighted = false;  ///< seed_rows: with a loss scale
+  double factor = 1;      ///< seed_count: numerator
 };
 
 struct GradientStore {

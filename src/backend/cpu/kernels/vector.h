@@ -55,6 +55,14 @@ BRISK_INLINE Mask first_lanes(int64_t count) {
 /// Lanes that hold samples in block `block` of a batch of `samples`.
 BRISK_INLINE Mask valid_lanes(int64_t samples, int64_t block) { return first_lanes(samples - block * kLanes); }
 
+BRISK_INLINE Vec load_bf16(const uint16_t* from) { return from_bits(shift_left<16>(load_halves(from))); }
+/// To nearest, ties to even; NaN stays NaN.
+BRISK_INLINE void store_bf16(uint16_t* to, Vec a) {
+  const Ints high = shift_right<16>(bits(a));
+  const Ints rounded = shift_right<16>(bits(a) + set1_int(0x7FFF) + (high & set1_int(1)));
+  store_halves(to, select(is_nan(a), high | set1_int(0x40), rounded));
+}
+
 /// The first `count` lanes of memory, zeros behind; touches no other memory.
 BRISK_INLINE Vec load_first(const float* from, int64_t count) { return load(from, first_lanes(count)); }
 BRISK_INLINE void store_first(float* to, Vec a, int64_t count) { store(to, a, first_lanes(count)); }

@@ -126,6 +126,23 @@ BRISK_INLINE Vec to_float(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
 BRISK_INLINE Ints to_ints(Vec a) { return {_mm256_cvtps_epi32(a.v)}; }
 BRISK_INLINE Ints truncate(Vec a) { return {_mm256_cvttps_epi32(a.v)}; }
 
+// 16-bit elements.
+BRISK_INLINE Vec load_f16(const uint16_t* from) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
+}
+/// To nearest, ties to even.
+BRISK_INLINE void store_f16(uint16_t* to, Vec a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+BRISK_INLINE Ints load_halves(const uint16_t* from) {
+  return {_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))};
+}
+/// The low 16 bits of each lane, which must have no others.
+BRISK_INLINE void store_halves(uint16_t* to, Ints a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm_packus_epi32(_mm256_castsi256_si128(a.v), _mm256_extracti128_si256(a.v, 1)));
+}
+
 // Across lanes.
 BRISK_INLINE Quad fold(Vec a) { return {_mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1))}; }
 BRISK_INLINE void store4(float* to, Quad a) { _mm_storeu_ps(to, a.v); }

@@ -143,6 +143,23 @@ BRISK_INLINE Vec to_float(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }  ///< si
 BRISK_INLINE Ints to_ints(Vec a) { return {_mm512_cvtps_epi32(a.v)}; }   ///< to nearest, ties to even
 BRISK_INLINE Ints truncate(Vec a) { return {_mm512_cvttps_epi32(a.v)}; }
 
+// 16-bit elements.
+BRISK_INLINE Vec load_f16(const uint16_t* from) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)))};
+}
+/// To nearest, ties to even.
+BRISK_INLINE void store_f16(uint16_t* to, Vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+BRISK_INLINE Ints load_halves(const uint16_t* from) {
+  return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)))};
+}
+/// The low 16 bits of each lane, which must have no others.
+BRISK_INLINE void store_halves(uint16_t* to, Ints a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(a.v));
+}
+
 // Across lanes.
 /// The vector's four quarters added: (0 + 2) + (1 + 3).
 BRISK_INLINE Quad fold(Vec a) {

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "backend/cpu/lowering.h"
+#include "core/strides.h"
 
 namespace brisk::backend::cpu {
-
-inline int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Rows (when batched), then the shape: what lies in one sample.
 inline std::vector<int64_t> sample_dims(const graph::ValueType& type) {
@@ -42,35 +41,6 @@ inline std::vector<int64_t> broadcast_strides(const std::vector<int64_t>& dims, 
     stride *= dims[i];
   }
   return strides;
-}
-
-/// Merges neighbouring dimensions wherever every list of strides allows it, and drops dimensions of size 1.
-inline void collapse(std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>*>& strides) {
-  size_t kept = 0;
-  const auto merges = [&](size_t inner) {
-    for (const auto* s : strides) {
-      if ((*s)[kept - 1] != (*s)[inner] * dims[inner]) return false;
-    }
-    return true;
-  };
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    if (kept > 0 && merges(i)) {
-      dims[kept - 1] *= dims[i];
-      for (auto* s : strides) (*s)[kept - 1] = (*s)[i];
-    } else {
-      dims[kept] = dims[i];
-      for (auto* s : strides) (*s)[kept] = (*s)[i];
-      ++kept;
-    }
-  }
-  if (kept == 0) {
-    dims.assign(1, 1);
-    for (auto* s : strides) s->assign(1, 0);
-    return;
-  }
-  dims.resize(kept);
-  for (auto* s : strides) s->resize(kept);
 }
 
 }  // namespace brisk::backend::cpu

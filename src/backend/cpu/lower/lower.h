@@ -141,6 +141,8 @@ void lower_matmul(const Call& call, Lowering& lowering);
 
 // optimizer.cpp
 void lower_gradient_stats(const Call& call, Lowering& lowering);
+void lower_commit_staged(const Call& call, Lowering& lowering);
+void lower_scale_update(const Call& call, Lowering& lowering);
 void lower_sgd_walk(const Call& call, Lowering& lowering);
 void lower_adam_walk(const Call& call, Lowering& lowering);
 

@@ -92,6 +92,8 @@ void lower_batch_norm_commit(const Call& call, Lowering& lowering) {
   BatchNorm norm;
   norm.cut.channels = call.output(0).elements();
   norm.momentum = static_cast<float>(call.node.attributes.real("momentum"));
+  norm.staged = call.inputs() == 6;
+  norm.chained = call.node.attributes.flag("chained");
   lowering.phase(BRISK_PHASE(call, batch_norm_commit), 1, norm);
 }
 

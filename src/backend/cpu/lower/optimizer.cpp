@@ -64,16 +64,31 @@ void set_groups(const Call& call, Walk& walk) {
 void lower_gradient_stats(const Call& call, Lowering& lowering) {
   std::vector<int64_t> sizes;
   std::vector<int32_t> slots;
-  for (int i = 1; i < call.inputs(); ++i) {
+  const bool scaled = call.node.attributes.flag("scaled");
+  for (int i = scaled ? 2 : 1; i < call.inputs(); ++i) {
     sizes.push_back(call.input(i).elements());
     slots.push_back(call.graph.value(call.node.inputs[static_cast<size_t>(i)]).slot);
   }
   Walk walk = make_walk(sizes);
   walk.parameter_slots = std::move(slots);
+  walk.scaled = scaled;
   walk.clip_norm = static_cast<float>(call.node.attributes.real("clip_norm"));
   walk.partials_at = lowering.workspace(units(walk) * 2 * 8);
   lowering.phase(BRISK_PHASE(call, gradient_squares), units(walk), walk);
   lowering.phase(BRISK_PHASE(call, gradient_stats), 1, walk);
+}
+
+void lower_commit_staged(const Call& call, Lowering& lowering) {
+  const Walk walk = make_walk(output_sizes(call, static_cast<int>(call.node.outputs.size())));
+  lowering.phase(BRISK_PHASE(call, commit_staged), units(walk), walk);
+}
+
+void lower_scale_update(const Call& call, Lowering& lowering) {
+  const graph::Attributes& attributes = call.node.attributes;
+  const auto number = [&](const char* name) { return static_cast<float>(attributes.real(name)); };
+  lowering.phase(BRISK_PHASE(call, scale_update), 1,
+                 ScaleRule{attributes.flag("scaled"), number("backoff"), number("growth"), number("minimum"),
+                           number("maximum"), attributes.integer("interval")});
 }
 
 void lower_sgd_walk(const Call& call, Lowering& lowering) {

@@ -35,7 +35,7 @@ void lower_total(const Call& call, Lowering& lowering) {
 }
 
 void lower_seed_rows(const Call& call, Lowering& lowering) {
-  lowering.phase(BRISK_PHASE(call, seed_rows), 1, RowSum{call.samples, call.output(0).rows, false, 1});
+  lowering.phase(BRISK_PHASE(call, seed_rows), 1, RowSum{call.samples, call.output(0).rows, call.inputs() > 2, 1});
 }
 
 void lower_seed_count(const Call& call, Lowering& lowering) {

@@ -1,0 +1,149 @@
+// Which kernel runs each node: the first candidate of the ordered list that does not decline; and what it costs.
+#include <algorithm>
+
+#include "backend/cuda.h"
+#include "backend/cuda/cuda_target.h"
+#include "backend/cuda/lower/lower.h"
+#include "backend/cuda/profiles.h"
+#include "backend/cuda/run_layout.h"
+#include "core/text.h"
+#include "graph/op_table.h"
+
+namespace brisk::backend::cuda {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+std::vector<ValueId> bound_inputs(const Graph& graph, const std::vector<int32_t>& nodes) {
+  if (nodes.size() == 1) return graph.nodes[static_cast<size_t>(nodes[0])].inputs;
+  std::vector<ValueId> made, inputs;
+  const auto in = [](const std::vector<ValueId>& list, ValueId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  for (const int32_t index : nodes) {
+    const Node& node = graph.nodes[static_cast<size_t>(index)];
+    for (const ValueId id : node.inputs)
+      if (!in(made, id) && !in(inputs, id)) inputs.push_back(id);
+    made.insert(made.end(), node.outputs.begin(), node.outputs.end());
+  }
+  return inputs;
+}
+
+std::vector<ValueId> bound_outputs(const Graph& graph, const std::vector<int32_t>& nodes) {
+  return graph.nodes[static_cast<size_t>(nodes.back())].outputs;  // a group's other values do not leave it
+}
+
+namespace {
+
+Call make_call(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, const Profile& profile) {
+  return {graph,
+          nodes,
+          graph.nodes[static_cast<size_t>(nodes.back())],
+          samples,
+          profile,
+          bound_inputs(graph, nodes),
+          bound_outputs(graph, nodes)};
+}
+
+}  // namespace
+
+Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, const Profile& profile,
+               std::string_view implementation) {
+  const Call call = make_call(graph, nodes, samples, profile);
+  Lowering lowering;
+  for (const Implementation& candidate : implementations())
+    if (candidate.op == call.node.op->name && candidate.name == implementation) {
+      candidate.lower(call, lowering);
+      return lowering;
+    }
+  throw Error(ErrorCode::backend, graph::label(call.node),
+              cat("no implementation \"", implementation, "\" for CUDA devices"), call.node.where);
+}
+
+double modelled_seconds(const Lowering& lowering, bool matrix_units, const Profile& profile) {
+  const double rate = matrix_units ? profile.flops_per_s : profile.flops_per_s_f32;
+  double seconds = 0;
+  for (const Launch& launch : lowering.launches)
+    seconds += launch.bytes / profile.bytes_per_s + launch.flops / rate + launch.kernels * kLaunchSeconds;
+  return seconds;
+}
+
+namespace {
+
+class CudaTarget : public Target {
+ public:
+  explicit CudaTarget(const Profile& profile) : profile_(profile) {}
+
+  std::string name() const override { return cat("cuda ", profile_.name, " (", architecture(profile_), ")"); }
+  int lanes() const override { return 1; }
+  graph::Layout layout(const graph::ValueType& type) const override {
+    return type.shape.rank() == 3 ? graph::Layout::channels_last : graph::Layout::plain;
+  }
+  bool computes(const Node& node, DType dtype) const override {
+    return takes_low(node.op->name) && (dtype != DType::bf16 || profile_.capability >= 80);
+  }
+  DType matrix_type() const override { return profile_.capability >= 80 ? DType::bf16 : DType::f16; }
+  bool asynchronous() const override { return true; }
+
+  Choice choose(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples) const override {
+    const Call call = make_call(graph, nodes, samples, profile_);
+    const std::string_view op = call.node.op->name;
+    Choice choice;
+    bool known = false;
+    for (const Implementation& candidate : implementations()) {
+      if (candidate.op != op) continue;
+      known = true;
+      const std::string reason = candidate.declines ? candidate.declines(call) : std::string();
+      if (!reason.empty()) {
+        choice.declined.push_back(cat(candidate.name, ": ", reason));
+      } else if (choice.implementation.empty()) {
+        choice.implementation = std::string(candidate.name);
+      }
+    }
+    if (!known) choice.declined.push_back(cat("no CUDA kernel computes ", op, " yet; use .device = cpu()"));
+    if (choice.implementation.empty()) return choice;
+    const Lowering lowering = lower(graph, nodes, samples, profile_, choice.implementation);
+    choice.workspace_bytes = lowering.workspace_bytes;
+    for (const Launch& launch : lowering.launches) choice.launches += launch.kernels;
+    const bool low = !call.in.empty() && size_of(call.input(0).dtype) == 2;
+    choice.seconds = modelled_seconds(lowering, low && is_matrix_operation(op), profile_);
+    return choice;
+  }
+
+  bool in_place(const Graph& graph, int32_t node, int input) const override {
+    return may_run_in_place(make_call(graph, {node}, 1, profile_), input);
+  }
+
+  int64_t scratch_bytes(const Graph& graph, int64_t samples) const override {
+    return run_bytes(graph, samples, profile_);
+  }
+
+  /// The driver's context and the kernels' code.
+  int64_t library_bound_bytes() const override { return int64_t{1} << 30; }
+
+ private:
+  const Profile profile_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Target> make_target(const Profile& profile) { return std::make_shared<CudaTarget>(profile); }
+
+std::shared_ptr<const Target> cuda_target(Device device) {
+  const Profile* const found = device_profile(device);
+  return make_target(found ? *found : profiles().front());
+}
+
+std::shared_ptr<const Target> cuda_target(const std::string& profile) {
+  const Profile* const found = find_profile(profile);
+  return found ? make_target(*found) : nullptr;
+}
+
+std::vector<std::string> cuda_profiles() {
+  std::vector<std::string> names;
+  for (const Profile& profile : profiles()) names.push_back(profile.name);
+  return names;
+}
+
+}  // namespace brisk::backend::cuda

@@ -1,0 +1,135 @@
+// Elements of any type in device memory, for tests whose values are computed in double on the host.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "brisk/tensor.h"
+#include "simt/device_buffer.h"
+
+namespace brisk::kernels {
+
+constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Half the distance from 1 to the next number.
+inline double rounding_of(DType dtype) {
+  return dtype == DType::f32 ? 0x1p-24 : dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
+}
+
+template <class F>
+void with_element(DType dtype, F f) {
+  switch (dtype) {
+    case DType::f32:
+      return f(float());
+    case DType::f16:
+      return f(__half());
+    case DType::bf16:
+      return f(__nv_bfloat16());
+    case DType::i32:
+      return f(int32_t());
+    case DType::i64:
+      return f(int64_t());
+    default:
+      return f(uint8_t());
+  }
+}
+
+/// `count` elements of `dtype`; with an offset they are not aligned to more than an element.
+class Elements {
+ public:
+  Elements(DType dtype, size_t count, int offset = 0)
+      : dtype_(dtype),
+        count_(count),
+        skipped_(static_cast<size_t>(offset * size_of(dtype))),
+        buffer_(std::make_unique<simt::DeviceBuffer<uint8_t>>(
+            std::max(size_t{1}, skipped_ + count * static_cast<size_t>(size_of(dtype))))) {}
+  Elements(DType dtype, const std::vector<double>& values, int offset = 0) : Elements(dtype, values.size(), offset) {
+    std::vector<uint8_t> bytes(buffer_->size());
+    with_element(dtype, [&](auto element) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        element = static_cast<decltype(element)>(values[i]);
+        std::memcpy(bytes.data() + skipped_ + i * sizeof element, &element, sizeof element);
+      }
+    });
+    buffer_->upload(bytes);
+  }
+
+  template <class T = void>
+  T* data() const {
+    return reinterpret_cast<T*>(buffer_->data() + skipped_);
+  }
+  std::vector<double> values() const {
+    const std::vector<uint8_t> bytes = buffer_->download();
+    std::vector<double> values(count_);
+    with_element(dtype_, [&](auto element) {
+      for (size_t i = 0; i < count_; ++i) {
+        std::memcpy(&element, bytes.data() + skipped_ + i * sizeof element, sizeof element);
+        if constexpr (std::is_arithmetic_v<decltype(element)>) {
+          values[i] = static_cast<double>(element);
+        } else {
+          values[i] = static_cast<double>(static_cast<float>(element));
+        }
+      }
+    });
+    return values;
+  }
+  DType dtype() const { return dtype_; }
+  size_t size() const { return count_; }
+
+ private:
+  DType dtype_;
+  size_t count_, skipped_;
+  std::unique_ptr<simt::DeviceBuffer<uint8_t>> buffer_;
+};
+
+/// What the value is when stored as dtype.
+inline double rounded(double value, DType dtype) {
+  with_element(dtype, [&](auto element) {
+    if constexpr (std::is_same_v<decltype(element), float>) {
+      value = static_cast<double>(static_cast<float>(value));
+    } else if constexpr (!std::is_arithmetic_v<decltype(element)>) {
+      value = static_cast<double>(static_cast<float>(decltype(element)(static_cast<float>(value))));
+    }
+  });
+  return value;
+}
+
+inline std::vector<double> rounded(std::vector<double> values, DType dtype) {
+  for (double& value : values) value = rounded(value, dtype);
+  return values;
+}
+
+inline std::vector<double> random_values(size_t count, unsigned seed, double low = -2, double high = 2) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> draw(low, high);
+  std::vector<double> values(count);
+  for (double& value : values) value = static_cast<double>(static_cast<float>(draw(generator)));
+  return values;
+}
+
+/// Within `relative` of the wanted value, or within `absolute`; NaN where NaN is wanted, infinities exactly.
+inline void expect_close(const std::vector<double>& have, const std::vector<double>& want, double relative,
+                         double absolute = 0) {
+  ASSERT_EQ(have.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (std::isnan(want[i])) {
+      EXPECT_TRUE(std::isnan(have[i])) << "element " << i << ": " << have[i];
+    } else if (std::isinf(want[i])) {
+      EXPECT_EQ(have[i], want[i]) << "element " << i;
+    } else {
+      EXPECT_NEAR(have[i], want[i], std::abs(want[i]) * relative + absolute) << "element " << i;
+    }
+  }
+}
+
+}  // namespace brisk::kernels
