@@ -95,8 +95,8 @@ class BRISK_EXPORT Step {
   /// One micro-batch: at most `batch` rows (fewer: exact, with a plan of its own). Updates at the end of a window.
   /// Views may be reused when it returns. Throws Error [data] for wrong names, shapes, dtypes, bad labels; [numeric]
   /// for a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
-  /// On a GPU, [data] of labels and [numeric] may be those of one of the two runs before, as the message says; nothing
-  /// has moved since.
+  /// On a GPU, [data] of labels and [numeric] may be those of one of the two runs before, as the message says; the rows
+  /// of this call are taken in any case.
   void run(const ConstView& input, const ConstView& target);
   void run(const Feed& feed);
   /// The same for an objective without inputs, which makes its values from random_normal() and the like. Throws Error

@@ -51,7 +51,8 @@ class Step::Impl {
   void take_reports();
   /// The same, whatever they met.
   void forget_reports() noexcept;
-  /// Micro-batches of training that have not been reported.
+  /// Micro-batches of training so far, and how many of them have not been reported.
+  int64_t micro_batches() const { return micro_batches_; }
   int64_t unreported_micro_batches() const;
   /// Updates, if all that have not been reported succeed.
   int64_t expected_updates() const;
@@ -136,7 +137,6 @@ class Step::Impl {
     PlanEntry* entry = nullptr;
     int64_t attempt = 0;  // window that it belongs to
     int64_t feed = 0;     // number of the feed that it read
-    int64_t number = 0;   // of the run
     int64_t rows = 0;     // 0: an update alone
     bool updates = false;
   };
@@ -163,7 +163,6 @@ class Step::Impl {
   void take();
   void take_late();
   const Pending& pending(int index) const;
-  void drop_behind(const Pending& failed);
   void take_totals(const Pending& run, const double* totals);
   void finish_update(const Pending& run, const backend::Report& report);
   void end_window();
@@ -220,8 +219,8 @@ class Step::Impl {
   int64_t feeds_ = 0;
   std::array<Pending, kInFlight + 1> pending_{};  // a ring
   int first_pending_ = 0, pending_count_ = 0;
-  int64_t launched_ = 0;    // runs so far
-  int64_t void_below_ = 0;  // runs that were queued behind one that failed: they have changed nothing
+  int64_t micro_batches_ = 0;
+  int64_t failed_attempt_ = -1;  // window that has met an error
 
   Window window_;
   std::vector<std::pair<std::string, double>> told_;

@@ -25,29 +25,19 @@ void Step::Impl::take() {
   --pending_count_;
   backend::Report report;
   runtime_->report(pending_count_, report);
-  if (run.number < void_below_) {  // it reports the error of the run that failed
-    if (run.entry->phase != Phase::train) take_totals(run, report.totals);
-    return;
-  }
+  const bool trains = run.entry->phase == Phase::train;
+  if (trains && run.attempt == failed_attempt_) return;  // it reports the error that its window has met before
   const Fault& fault = report.fault;
-  if (fault.kind != Fault::Kind::none) drop_behind(run);
+  if (trains && fault.kind != Fault::Kind::none) {
+    failed_attempt_ = run.attempt;
+    if (window_.micro_batches > 0 && attempts_ == run.attempt) end_window();
+  }
   if (fault.kind != Fault::Kind::none && fault.kind != Fault::Kind::nonfinite_gradient) {
     if (run.entry->phase == Phase::evaluate) evaluation_samples_ -= run.rows;
     raise(run, fault);
   }
   if (run.rows > 0) take_totals(run, report.totals);
   if (run.updates) finish_update(run, report);
-}
-
-/// What was queued behind a run that failed moves nothing; a window that it belongs to has no whole gradient.
-void Step::Impl::drop_behind(const Pending& failed) {
-  void_below_ = launched_;
-  const auto of_open_window = [&](const Pending& run) {
-    return run.entry->phase == Phase::train && run.attempt == attempts_;
-  };
-  bool dropped = of_open_window(failed);
-  for (int i = 0; i < pending_count_; ++i) dropped |= of_open_window(pending(i));
-  if (dropped && window_.micro_batches > 0) end_window();
 }
 
 void Step::Impl::take_late() {

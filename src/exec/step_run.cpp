@@ -214,8 +214,9 @@ void Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, int64
   arguments.scheduled = entry.scheduled;
   entry.program->run(list, arguments);
   for (const size_t model : entry.writes) seen_versions_[model] = stores_[model]->changed_on(*backend_);
-  pending_[static_cast<size_t>(first_pending_ + pending_count_++) % pending_.size()] = {
-      &entry, attempts_, feeds_, launched_++, rows, list != StepList::micro_batch};
+  micro_batches_ += entry.phase == Phase::train && rows > 0;
+  pending_[static_cast<size_t>(first_pending_ + pending_count_++) % pending_.size()] = {&entry, attempts_, feeds_, rows,
+                                                                                        list != StepList::micro_batch};
 }
 
 void Step::Impl::run(Close close) {

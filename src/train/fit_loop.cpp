@@ -146,6 +146,7 @@ FitLoop::FitLoop(Parts parts, const FitOptions& options)
       best_(options_.early_stop),
       control_(parts_.validation != nullptr),
       signals_(options_.stop_on_signals),
+      counted_micro_batches_(micro_batches(*parts_.step)),
       reports_(*parts_.step, [this] { follow_reports(); }) {
   parts_.state->position = start_.position;
   parts_.state->data_samples = shape_.samples;
@@ -165,7 +166,8 @@ void FitLoop::update_clock() {
 /// As far as the step has reported; at the end of an epoch all is.
 Position FitLoop::reported_position() const {
   const Position& position = parts_.state->position;
-  return {position.epoch, position.micro + in_run_ - unreported_micro_batches(*parts_.step)};
+  const int64_t reported = micro_batches(*parts_.step) - unreported_micro_batches(*parts_.step);
+  return {position.epoch, position.micro + reported - counted_micro_batches_};
 }
 
 Clock FitLoop::reported_clock() const {
@@ -208,6 +210,7 @@ FitResult FitLoop::run() {
     result_.reason = StopReason::diverged;
     result_.message = error.what();
     forget_reports(*parts_.step);
+    counted_micro_batches_ = micro_batches(*parts_.step);
     update_clock();
     tell();
     report_rest();
@@ -325,16 +328,10 @@ void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   names.look_at(batch);
   const Feed& feed = parts_.train->binding.feed(*batch);
   stepping_ = true;
-  in_run_ = 1;
-  try {
-    parts_.step->run(feed);
-  } catch (...) {
-    in_run_ = 0;
-    throw;
-  }
-  in_run_ = 0;
+  parts_.step->run(feed);
   stepping_ = false;
   TrainerState& state = *parts_.state;
+  ++counted_micro_batches_;
   state.clock.samples += batch->size();
   ++state.position.micro;
   ++done_micro_batches_;

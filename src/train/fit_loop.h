@@ -160,7 +160,7 @@ class FitLoop {
   double next_file_look_ = 0;  // in elapsed()
   int64_t done_micro_batches_ = 0;
   int64_t window_micro_batches_ = 0;  // of the open window
-  int64_t in_run_ = 0;                // micro-batches that the step has been given, but `position` does not count yet
+  int64_t counted_micro_batches_;     // of the step, as far as `position` counts them
   int64_t evaluated_updates_ = -1;
   bool stepping_ = false;     // what throws while it is false is no divergence of this run
   bool counts_terms_ = true;  // until the step says that no term has a count of its own

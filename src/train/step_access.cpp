@@ -33,6 +33,8 @@ DescribeRow describe_rows(Step& step, DescribeRow describe) {
 
 StepTotals read_reported(Step& step) { return step.impl().read_reported(); }
 
+int64_t micro_batches(const Step& step) { return step.impl().micro_batches(); }
+
 int64_t unreported_micro_batches(const Step& step) { return step.impl().unreported_micro_batches(); }
 
 int64_t expected_updates(const Step& step) { return step.impl().expected_updates(); }

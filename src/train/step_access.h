@@ -30,8 +30,9 @@ using DescribeRow = std::function<std::string(int64_t row, int64_t feeds_ago)>;
 DescribeRow describe_rows(Step& step, DescribeRow describe);
 
 /// On a device that runs ahead of the host, what a step did is known up to two runs later. Sums of what is known;
-/// micro-batches that are not; updates if all of them succeed.
+/// micro-batches of training so far, and those that are not known; updates if all of them succeed.
 StepTotals read_reported(Step& step);
+int64_t micro_batches(const Step& step);
 int64_t unreported_micro_batches(const Step& step);
 int64_t expected_updates(const Step& step);
 /// Waits for all runs; throws what one met.

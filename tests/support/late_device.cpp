@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <random>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "graph/op_table.h"
 
 namespace brisk::test {
 namespace {
@@ -20,6 +22,21 @@ using namespace backend;
 
 constexpr int64_t kPage = 4096;
 
+/// The graph for the CPU: where scalars are selected on the device, it reads them as if they came from the host.
+graph::Graph without_selection(graph::Graph graph, int32_t& selection, std::vector<int64_t>& slots) {
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [](const graph::Node& node) { return node.op->name == "select_scalars"; });
+  if (found == graph.nodes.end()) return graph;
+  selection = static_cast<int32_t>(found - graph.nodes.begin());
+  slots = found->attributes.integers("slots");
+  graph.nodes.erase(found);
+  for (graph::Value& value : graph.values) {
+    if (value.producer == selection) value.producer = -1;
+    if (value.producer > selection) --value.producer;
+  }
+  return graph;
+}
+
 /// The CPU as a device that runs ahead.
 class LateTarget : public Target {
  public:
@@ -27,15 +44,22 @@ class LateTarget : public Target {
   std::string name() const override { return "late " + cpu_->name(); }
   int lanes() const override { return cpu_->lanes(); }
   Choice choose(const graph::Graph& graph, const std::vector<int32_t>& nodes, int64_t samples) const override {
+    if (graph.nodes[static_cast<size_t>(nodes[0])].op->name == "select_scalars") {
+      Choice choice;
+      choice.implementation = "late";
+      return choice;
+    }
     return cpu_->choose(graph, nodes, samples);
   }
   bool plain(const graph::Graph& graph, int64_t samples) const override { return cpu_->plain(graph, samples); }
   bool asynchronous() const override { return true; }
   bool in_place(const graph::Graph& graph, int32_t node, int input) const override {
-    return cpu_->in_place(graph, node, input);
+    return graph.nodes[static_cast<size_t>(node)].op->name != "select_scalars" && cpu_->in_place(graph, node, input);
   }
   int64_t scratch_bytes(const graph::Graph& graph, int64_t samples) const override {
-    return cpu_->scratch_bytes(graph, samples);
+    int32_t node = 0;
+    std::vector<int64_t> slots;
+    return cpu_->scratch_bytes(without_selection(graph, node, slots), samples);
   }
   int64_t library_bound_bytes() const override { return cpu_->library_bound_bytes(); }
 
@@ -203,7 +227,7 @@ class LateRuntime : public Runtime {
   std::shared_ptr<Result> new_result() { return results_.emplace_back(std::make_shared<Result>()); }
   LateDevice::Backend& backend() { return backend_; }
   Runtime& cpu_runtime() { return *cpu_; }
-  Fault status;  // the first error; what trains behind it does nothing until it is reported
+  Fault status;  // of the window
 
  private:
   LateDevice::Backend& backend_;
@@ -216,7 +240,7 @@ class LateProgram : public Program {
  public:
   LateProgram(LateRuntime& runtime, const graph::Graph& graph, int64_t samples, const Bindings& bindings)
       : runtime_(runtime),
-        graph_(graph),
+        graph_(without_selection(graph, selection_, selected_)),
         samples_(samples),
         given_(bindings),
         scalars_(graph.scalars.size()),
@@ -225,7 +249,7 @@ class LateProgram : public Program {
     own.scalars = scalars_.data();
     own.schedule = schedule_.data();
     const Open open(runtime.backend().pages());
-    cpu_ = runtime.cpu_runtime().compile(graph, samples, own);
+    cpu_ = runtime.cpu_runtime().compile(graph_, samples, own);
   }
   ~LateProgram() override { runtime_.backend().wait(); }
 
@@ -256,18 +280,22 @@ class LateProgram : public Program {
     cpu_->refresh_shadows();
   }
 
-  /// The device's memory is open.
+  /// The device's memory is open. What went wrong in a window holds its update back.
   void compute(Job& job) {
     Result& result = *job.result;
     result.done = true;
+    const bool trains = graph_.phase == graph::Phase::train;
+    if (trains && job.list != StepList::update && !job.arguments.accumulate) runtime_.status = Fault();
     std::copy(job.scalars.begin(), job.scalars.end(), scalars_.begin());
     for (size_t i = 0; i * scalars_.size() < job.schedule.size(); ++i)
       std::copy_n(job.schedule.begin() + static_cast<std::ptrdiff_t>(i * scalars_.size()), scalars_.size(),
                   schedule_.begin() + offset_of(job.scheduled_before + static_cast<int64_t>(i)));
     result.totals.assign(2 * graph_.totals.size(), 0.0);
-    result.fault = runtime_.status;
-    const bool fails = runtime_.status.kind != Fault::Kind::none;
-    if (fails && graph_.phase == graph::Phase::train) return;
+    if (trains && runtime_.status.kind != Fault::Kind::none) {
+      result.fault = runtime_.status;
+      return;
+    }
+    select_scalars(job);
     std::vector<const void*> inputs;
     for (const std::vector<char>& input : job.inputs) inputs.push_back(input.data());
     std::vector<void*> outputs;
@@ -282,15 +310,27 @@ class LateProgram : public Program {
     if (report.scale) result.scale.assign(report.scale, report.scale + 1);
     if (report.counters)
       result.counters.assign(report.counters, report.counters + static_cast<int64_t>(Counter::count));
-    if (!fails) runtime_.status = result.fault = report.fault;
+    result.fault = report.fault;
+    if (result.fault.kind != Fault::Kind::none && result.fault.node >= selection_) ++result.fault.node;
+    if (trains) runtime_.status = result.fault;
   }
 
  private:
+  /// The scalars of the update that the device has come to, from its own copy of the schedule.
+  void select_scalars(const Job& job) {
+    if (selected_.empty() || job.list == StepList::micro_batch) return;
+    const int64_t update = given_.counters[static_cast<size_t>(Counter::updates)];
+    if (update >= scheduled_) throw Error(ErrorCode::state, "LateDevice", cat("update ", update, " is not scheduled"));
+    for (const int64_t slot : selected_)
+      scalars_[static_cast<size_t>(slot)] = schedule_[static_cast<size_t>(offset_of(update) + slot)];
+  }
   std::ptrdiff_t offset_of(int64_t update) const {
     return update % kScheduledUpdates * static_cast<std::ptrdiff_t>(scalars_.size());
   }
   LateRuntime& runtime_;
-  const graph::Graph& graph_;
+  int32_t selection_ = std::numeric_limits<int32_t>::max();  // node that the CPU does without
+  std::vector<int64_t> selected_;                            // slots of scalars
+  const graph::Graph graph_;
   const int64_t samples_;
   const Bindings given_;
   std::vector<float> scalars_, schedule_;
@@ -309,10 +349,6 @@ bool LateRuntime::report(int in_flight, Report& report) {
   reported_ = std::move(results_.front());
   results_.pop_front();
   const Result& result = *reported_;
-  if (result.fault.kind != Fault::Kind::none) {
-    backend_.wait();  // what is queued still finds the error
-    status = Fault();
-  }
   for (const auto& [to, bytes] : result.outputs) std::memcpy(to, bytes.data(), bytes.size());
   report = Report();
   report.fault = result.fault;
