@@ -13,7 +13,7 @@ namespace {
 
 // resources: gemm_kernel: registers <= 255, static shared <= 0 bytes
 template <class Math, class A, class B>
-__global__ void __launch_bounds__(Math::kThreads, 2)
+__global__ void __launch_bounds__(Math::kThreads, 256 / Math::kThreads)
     gemm_kernel(const __grid_constant__ typename A::Parameters a, const __grid_constant__ typename B::Parameters b,
                 const __grid_constant__ Output output, const __grid_constant__ SameRow rows, int k_tiles) {
   matrix_tile<Math, A, B>(a, b, output, rows, k_tiles);
@@ -65,7 +65,7 @@ typename MatrixOperand<T, 64, 128, true, false>::Parameters matrix(const void* d
 template <bool kARows, bool kBRows>
 void launch_gemm(const GemmOptions& o, const MatrixChoice& choice, bool aligned, const Output& output, dim3 grid,
                  CudaStream stream) {
-  dispatch_math<kARows, kBRows>(o.dtype, choice.tile, aligned, [&](auto math, auto all_aligned) {
+  dispatch_math<kARows, kBRows, 64>(o.dtype, choice.tile, aligned, [&](auto math, auto all_aligned) {
     using Math = typename decltype(math)::type;
     using T = typename Math::T;
     using A = MatrixOperand<T, Math::kM, Math::kThreads, kARows, all_aligned()>;

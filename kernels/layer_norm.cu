@@ -52,16 +52,19 @@ __global__ void __launch_bounds__(kRowBlock) layer_norm_kernel(const T* x, T* y,
   if (row >= o.rows) return;
   x += row * o.size;
   y += row * o.size;
+  const float first = to_float(x[0]);  // deviations from it lose nothing, however far from zero the row is
   Moments own{0, 0, 0};
   for_vectors<kThreads, kWidth>(o.size, [&](int64_t i) {
     float v[kWidth];
     load_floats(x + i, v);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) v[k] -= first;
     own = JoinMoments()(own, moments_of(v));
   });
   const Moments m = row_reduce<kThreads>(own, JoinMoments());
   const float inverse = 1 / sqrtf(m.squares / static_cast<float>(o.size) + o.epsilon);
   if (threadIdx.x % kThreads == 0) {
-    o.mean[row] = m.mean;
+    o.mean[row] = first + m.mean;
     o.inverse[row] = inverse;
   }
   for_vectors<kThreads, kWidth>(o.size, [&](int64_t i) {
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(kRowBlock) layer_norm_kernel(const T* x, T* y,
     load_parameters(o.weight, i, 1, weight);
     load_parameters(o.bias, i, 0, bias);
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) v[k] = fmaf((v[k] - m.mean) * inverse, weight[k], bias[k]);
+    for (int k = 0; k < kWidth; ++k) v[k] = fmaf((v[k] - first - m.mean) * inverse, weight[k], bias[k]);
     store_floats(y + i, v);
   });
 }

@@ -77,7 +77,9 @@ inline dim3 grid_of(const OptionNames& names, const MatrixChoice& choice, int64_
 }
 
 /// Calls f with the TensorCores (or Lanes) of a type and tile, f(math, aligned): aligned is a std::bool_constant.
-template <bool kARows, bool kBRows, class F>
+/// kWarpN: of the largest tile. 64 reads the least shared memory, 32 leaves registers for operands that are gathered
+/// row by row.
+template <bool kARows, bool kBRows, int kWarpN, class F>
 void dispatch_math(DType dtype, MatrixTile tile, bool aligned, F f) {
   if (dtype == DType::f32) {
     f(std::type_identity<Lanes<kARows, kBRows>>(), std::false_type());
@@ -88,7 +90,7 @@ void dispatch_math(DType dtype, MatrixTile tile, bool aligned, F f) {
     if (!aligned) {
       f(std::type_identity<TensorCores<T, 64, 64, 32, 32, kARows, kBRows>>(), std::false_type());
     } else if (tile == MatrixTile::m128n128) {
-      f(std::type_identity<TensorCores<T, 128, 128, 64, 64, kARows, kBRows>>(), std::true_type());
+      f(std::type_identity<TensorCores<T, 128, 128, 64, kWarpN, kARows, kBRows>>(), std::true_type());
     } else if (tile == MatrixTile::m128n64) {
       f(std::type_identity<TensorCores<T, 128, 64, 64, 32, kARows, kBRows>>(), std::true_type());
     } else {

@@ -76,11 +76,10 @@ struct Windows {
     const int index = by_tap.quotient(element), a = by_tap_row.quotient(index), b = index - a * by_tap_row.divisor;
     return {a * tap_step[0], b * tap_step[1], element - index * by_tap.divisor};
   }
-  __device__ __forceinline__ int64_t offset(const WindowStart& s) const {
-    return ((int64_t{s.image} * height + s.h) * width + s.w) * channels;
-  }
-  __device__ __forceinline__ int64_t offset(const WindowTap& t) const {
-    return (int64_t{t.h} * width + t.w) * channels + t.channel;
+  /// In pixels of all images: they are fewer than 2^31.
+  __device__ __forceinline__ int offset(const WindowStart& s) const { return (s.image * height + s.h) * width + s.w; }
+  __device__ __forceinline__ const T* element(int offset, const WindowTap& tap) const {
+    return data + (int64_t{offset + tap.h * width + tap.w} * channels + tap.channel);
   }
   __device__ __forceinline__ bool inside(int h, int w) const {
     return static_cast<unsigned>(h) < static_cast<unsigned>(height) &&
@@ -113,7 +112,7 @@ class WindowRows {
       copy_chunk<kAligned>(Shares::place(tile, j), p_.unit, p_.data, [&](int e) -> const T* {
         if (first + e >= p_.elements) return nullptr;
         const WindowTap tap = p_.tap(first + e);
-        return p_.inside(h_[j] + tap.h, w_[j] + tap.w) ? p_.data + (offset_[j] + p_.offset(tap)) : nullptr;
+        return p_.inside(h_[j] + tap.h, w_[j] + tap.w) ? p_.element(offset_[j], tap) : nullptr;
       });
     }
   }
@@ -123,7 +122,7 @@ class WindowRows {
   static constexpr int kOutside = -(1 << 30);  ///< a row which no tap brings into the image
   const Parameters& p_;
   int h_[Shares::kCount], w_[Shares::kCount];
-  int64_t offset_[Shares::kCount];
+  int offset_[Shares::kCount];
 };
 
 template <class Element, int kExtent, int kThreads, bool kAligned>
@@ -141,11 +140,11 @@ class WindowColumns {
     for (int j = 0; j < Shares::kCount; ++j) {
       const int pixel = k0 + Shares::first_row() + j * Shares::kRowStep;
       const WindowStart start = p_.start(pixel < p_.pixels ? pixel : 0);
-      const int64_t offset = p_.offset(start);
+      const int offset = p_.offset(start);
       copy_chunk<kAligned>(Shares::place(tile, j), p_.unit, p_.data, [&](int e) -> const T* {
         if (pixel >= p_.pixels || element_ + e >= p_.elements) return nullptr;
         const WindowTap tap = p_.tap(element_ + e);
-        return p_.inside(start.h + tap.h, start.w + tap.w) ? p_.data + (offset + p_.offset(tap)) : nullptr;
+        return p_.inside(start.h + tap.h, start.w + tap.w) ? p_.element(offset, tap) : nullptr;
       });
     }
   }

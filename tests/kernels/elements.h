@@ -1,8 +1,6 @@
 // Elements of any type in device memory, for tests whose values are computed in double on the host.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,21 +8,14 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <random>
 #include <vector>
 
-#include "brisk/tensor.h"
-#include "simt/device_buffer.h"
+#include "kernels/values.h"
 
 namespace brisk::kernels {
 
-constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+using test::kFloatTypes;
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-
-/// Half the distance from 1 to the next number.
-inline double rounding_of(DType dtype) {
-  return dtype == DType::f32 ? 0x1p-24 : dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
-}
 
 template <class F>
 void with_element(DType dtype, F f) {
@@ -92,29 +83,17 @@ class Elements {
   std::unique_ptr<simt::DeviceBuffer<uint8_t>> buffer_;
 };
 
-/// What the value is when stored as dtype.
-inline double rounded(double value, DType dtype) {
-  with_element(dtype, [&](auto element) {
-    if constexpr (std::is_same_v<decltype(element), float>) {
-      value = static_cast<double>(static_cast<float>(value));
-    } else if constexpr (!std::is_arithmetic_v<decltype(element)>) {
-      value = static_cast<double>(static_cast<float>(decltype(element)(static_cast<float>(value))));
-    }
-  });
-  return value;
-}
+/// What the value is when stored as a float type.
+inline double rounded(double value, DType dtype) { return test::rounded(dtype, value); }
 
 inline std::vector<double> rounded(std::vector<double> values, DType dtype) {
   for (double& value : values) value = rounded(value, dtype);
   return values;
 }
 
+/// Floats, as doubles.
 inline std::vector<double> random_values(size_t count, unsigned seed, double low = -2, double high = 2) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<double> draw(low, high);
-  std::vector<double> values(count);
-  for (double& value : values) value = static_cast<double>(static_cast<float>(draw(generator)));
-  return values;
+  return rounded(test::random_numbers(count, seed, low, high), DType::f32);
 }
 
 /// Within `relative` of the wanted value, or within `absolute`; NaN where NaN is wanted, infinities exactly.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "brisk/error.h"
 #include "core/philox.h"
@@ -228,7 +229,7 @@ TEST(Elementwise, EachOperationAndType) {
                                          inputs[static_cast<size_t>(std::min(1, c.operands - 1))][i], inputs.back()[i]),
                                dtype));
       }
-      const double scale = dtype == DType::f32 ? 0 : 2 * rounding_of(dtype);
+      const double scale = dtype == DType::f32 ? 0 : 2 * test::rounding(dtype);
       expect_close(run_one(c.step, inputs, dtype), want, 8 * 0x1p-24 + scale, 4e-7);
     }
   }

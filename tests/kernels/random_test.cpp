@@ -66,7 +66,7 @@ TEST(Random, Normal) {
         const auto pair = brisk::normal(words[i / 2 * 2], words[i / 2 * 2 + 1]);
         return 2 + 0.5 * static_cast<double>(pair[i % 2]);
       });
-      expect_close(y.values(), want, 1.01 * rounding_of(dtype), 5e-7);
+      expect_close(y.values(), want, 1.01 * test::rounding(dtype), 5e-7);
     }
   }
 }

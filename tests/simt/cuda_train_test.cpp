@@ -1,0 +1,94 @@
+// Whole steps on the emulated device: captured, replayed, and the same as on the CPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "brisk/brisk.h"
+#include "simt/core.h"
+#include "support/networks.h"
+
+namespace brisk::test {
+namespace {
+
+/// The seed's network with few channels.
+Var small_lenet(Var x) {
+  x = max_pool2d(relu(conv2d(x, {.channels = 6, .kernel = 5})), {.kernel = 2});
+  x = max_pool2d(relu(conv2d(x, {.channels = 12, .kernel = 3})), {.kernel = 2});
+  return linear(relu(linear(flatten(x), 24)), 10);
+}
+
+/// Convolutions with batch_norm, a residual sum, one linear layer.
+Var small_resnet(Var x) {
+  const auto conv_bn = [](Var v, int64_t channels, int64_t kernel, int64_t stride) {
+    return batch_norm(
+        conv2d(v, {.bias = false, .channels = channels, .kernel = kernel, .padding = kernel / 2, .stride = stride}));
+  };
+  x = relu(conv_bn(x, 8, 3, 1));
+  const Var y = conv_bn(relu(conv_bn(x, 16, 3, 2)), 16, 3, 1);
+  x = relu(y + conv_bn(x, 16, 1, 2));
+  return linear(global_avg_pool2d(x), 10);
+}
+
+struct Trained {
+  std::vector<double> losses;  ///< of each update
+  std::vector<std::vector<float>> values;
+  int64_t updates = 0;
+};
+
+struct Recipe {
+  std::function<Var(Var)> network;
+  Shape sample;
+  Precision precision = Precision::f32;
+  int64_t overflow_at = -1;  ///< the step whose input is too large for f16
+};
+
+Trained train(const Recipe& recipe, Device device, int64_t steps) {
+  constexpr int64_t kBatch = 8;
+  Model model(recipe.network, recipe.sample, {.seed = 3});
+  Step step(model, cross_entropy(), sgd({.learning_rate = 0.05, .momentum = 0.9}),
+            {.batch = kBatch, .device = device, .precision = recipe.precision});
+  const Rows rows = make_rows(kBatch * 4, recipe.sample, 10, 5);
+  Rows large = rows;
+  for (float& value : large.input) value *= 1e6f;
+  Trained trained;
+  for (int64_t i = 0; i < steps; ++i) {
+    const Rows& now = i == recipe.overflow_at ? large : rows;
+    step.run(now.inputs(i % 4 * kBatch, kBatch), now.labels(i % 4 * kBatch, kBatch));
+    if (i != recipe.overflow_at) trained.losses.push_back(step.read().loss);
+  }
+  trained.updates = step.read().clock.updates;
+  for (const Parameter& parameter : model.parameters()) {
+    const Tensor value = model.parameter(parameter.name);
+    trained.values.emplace_back(value.data<float>(), value.data<float>() + parameter.shape.count());
+  }
+  return trained;
+}
+
+void expect_near(const Trained& got, const Trained& want, double loss_tolerance, double value_tolerance) {
+  EXPECT_EQ(got.updates, want.updates);
+  ASSERT_EQ(got.losses.size(), want.losses.size());
+  for (size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], loss_tolerance * (1 + std::fabs(want.losses[i]))) << "step " << i;
+  for (size_t p = 0; p < want.values.size(); ++p) {
+    double largest = 0, difference = 0;
+    for (size_t k = 0; k < want.values[p].size(); ++k) {
+      largest = std::max(largest, static_cast<double>(std::fabs(want.values[p][k])));
+      difference = std::max(difference, static_cast<double>(std::fabs(got.values[p][k] - want.values[p][k])));
+    }
+    EXPECT_LE(difference, value_tolerance * largest) << "parameter " << p;
+  }
+}
+
+TEST(CudaTraining, LenetInF32FollowsTheCpu) {
+  const Recipe recipe{small_lenet, {1, 14, 14}};
+  expect_near(train(recipe, gpu(0), 30), train(recipe, cpu(), 30), 1e-5, 1e-4);
+}
+
+TEST(CudaTraining, ResnetInF32FollowsTheCpu) {
+  const Recipe recipe{small_resnet, {3, 8, 8}};
+  expect_near(train(recipe, gpu(0), 30), train(recipe, cpu(), 30), 1e-5, 1e-3);
+}
+
+}  // namespace
+}  // namespace brisk::test
