@@ -134,7 +134,6 @@ struct Stats {
   const UpdateTensor* table;
   const Partial* partials;
   float* stats;
-  int32_t* bad_tensor;
   Status* status;
 };
 
@@ -160,11 +159,11 @@ __global__ void __launch_bounds__(kThreads) gradient_stats_kernel(Stats s) {
   s.stats[1] = static_cast<float>(total.nonfinite);
   s.stats[2] = static_cast<float>(clip * inverse);
   const int64_t tensor = bad < s.chunks ? find_tensor(s.table, s.tensors, bad) : -1;
-  if (s.bad_tensor != nullptr) *s.bad_tensor = static_cast<int32_t>(tensor);
+  s.stats[3] = static_cast<float>(tensor);
   if (tensor < 0 || s.status == nullptr) return;
   if (atomicCAS(&s.status->kind, Status::kNone, Status::kNonfiniteGradient) != Status::kNone) return;
   s.status->node = s.node;
-  s.status->sample = tensor;
+  s.status->sample = s.table[tensor].slot;
 }
 
 // ---- walks
@@ -495,8 +494,8 @@ void gradient_stats(const GradientStatsOptions& options, CudaStream stream) {
     check_launch("kernels::gradient_stats", launch(gradient_squares_kernel, blocks, kThreads, 0, stream, options.table,
                                                    options.tensors, partials));
   }
-  const Stats s{options.chunks, options.tensors, options.clip_norm, options.node,       options.ratio, options.scale,
-                options.table,  partials,        options.stats,     options.bad_tensor, options.status};
+  const Stats s{options.chunks, options.tensors, options.clip_norm, options.node,  options.ratio,
+                options.scale,  options.table,   partials,          options.stats, options.status};
   check_launch("kernels::gradient_stats", launch(gradient_stats_kernel, 1, kThreads, 0, stream, s));
 }
 

@@ -45,6 +45,7 @@ class Tensors {
                         .rate_scale = k % 2 == 0 ? 1.0f : 0.5f,
                         .shadow = t.shadow->data(),
                         .shadow_type = t.shadow->dtype(),
+                        .slot = static_cast<int64_t>(100 + k),
                         .weight_decay = k % 3 == 0 ? 0.1f : 0.0f});
       tensors.push_back(std::move(t));
     }
@@ -87,15 +88,12 @@ std::vector<Floats> some_gradients(double scale = 1) {
 }
 
 struct StatsResult {
-  float norm, nonfinite, factor;
-  int32_t bad_tensor;
+  float norm, nonfinite, factor, bad_tensor;
 };
 
 StatsResult stats_of(const Tensors& tensors, GradientStatsOptions options = {}) {
   const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(tensors.chunks)));
-  const Device stats(3);
-  const simt::DeviceBuffer<int32_t> bad(1);
-  options.bad_tensor = bad.data();
+  const Device stats(4);
   options.chunks = tensors.chunks;
   options.stats = stats.data();
   options.table = tensors.table();
@@ -104,7 +102,7 @@ StatsResult stats_of(const Tensors& tensors, GradientStatsOptions options = {}) 
   options.workspace_bytes = static_cast<int64_t>(workspace.size());
   gradient_stats(options, nullptr);
   const Floats values = stats.download();
-  return {values[0], values[1], values[2], bad.download()[0]};
+  return {values[0], values[1], values[2], values[3]};
 }
 
 double norm_of(const std::vector<Floats>& gradients) {
@@ -157,7 +155,7 @@ TEST(GradientStats, OP10_ClippedToNormOneEachElementMovesByATenth) {
   const int64_t chunks = number_chunks(std::span(table));
   const simt::DeviceBuffer<UpdateTensor> device(table);
   const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(chunks)));
-  const Device stats(3);
+  const Device stats(4);
   gradient_stats({.chunks = chunks,
                   .clip_norm = 1,
                   .stats = stats.data(),
@@ -185,7 +183,7 @@ TEST(GradientStats, OP10_NonfiniteElementsAreCountedAndNamed) {
   const Status set = status.download()[0];
   EXPECT_EQ(set.kind, Status::kNonfiniteGradient);
   EXPECT_EQ(set.node, 12);
-  EXPECT_EQ(set.sample, 4);
+  EXPECT_EQ(set.sample, 104);
   // An earlier error stays.
   const simt::DeviceBuffer<Status> other({Status{Status::kLabel, 3, 5, 99}});
   stats_of(tensors, {.status = other.data()});
@@ -257,7 +255,7 @@ TEST(Optimizers, OP11_ClippingReachesEachOptimizerAndShadow) {
     const int64_t chunks = number_chunks(std::span(table));
     const simt::DeviceBuffer<UpdateTensor> device(table);
     const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(chunks)));
-    const Device stats(3);
+    const Device stats(4);
     for (const float gradient : {1.0f, 0.0f}) {  // a norm of zero divides nothing
       g.upload(Floats(count, gradient));
       gradient_stats({.chunks = chunks,
@@ -296,7 +294,7 @@ TEST(Optimizers, OP11_ClippingReachesEachOptimizerAndShadow) {
 }
 
 TEST(Optimizers, AMP04_ClippingSeesUnscaledGradients) {
-  const Device w(Floats{0, 0}), g(Floats{3 * 65536.0f, 4 * 65536.0f}), scale(Floats{65536.0f}), stats(3);
+  const Device w(Floats{0, 0}), g(Floats{3 * 65536.0f, 4 * 65536.0f}), scale(Floats{65536.0f}), stats(4);
   std::vector<UpdateTensor> table = {{.count = 2, .gradient = g.data(), .parameter = w.data()}};
   const int64_t chunks = number_chunks(std::span(table));
   const simt::DeviceBuffer<UpdateTensor> device(table);

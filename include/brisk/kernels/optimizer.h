@@ -28,6 +28,7 @@ struct UpdateTensor {
   float rate_scale = 1;            ///< times the learning rate
   void* shadow = nullptr;          ///< copy of the new parameter in shadow_type
   DType shadow_type = DType::f16;  ///< f16 or bf16
+  int64_t slot = 0;                ///< what the status calls the parameter
   float weight_decay = 0;
 };
 
@@ -44,13 +45,12 @@ BRISK_EXPORT int64_t number_chunks(std::span<UpdateTensor> tensors);
 BRISK_EXPORT int64_t number_chunks(std::span<StagedTensor> tensors);
 
 struct GradientStatsOptions {
-  int32_t* bad_tensor = nullptr;        ///< written: first tensor with an element that is not finite, or -1; null: not
   int64_t chunks = 0;                   ///< of table, as number_chunks returned it
   double clip_norm = 0;                 ///< largest norm of the gradients; 0: any
   int32_t node = -1;                    ///< for status
   const float* ratio = nullptr;         ///< factor of all gradients, in device memory; null: 1
   const float* scale = nullptr;         ///< loss scale that is in all gradients, in device memory; null: 1
-  float* stats = nullptr;               ///< written, [3]: see gradient_stats
+  float* stats = nullptr;               ///< written, [4]: see gradient_stats
   Status* status = nullptr;             ///< set where an element is not finite; null: not, as with a loss scale
   const UpdateTensor* table = nullptr;  ///< [tensors], in device memory: count, first_chunk and gradient are read
   int64_t tensors = 0;
@@ -60,7 +60,8 @@ struct GradientStatsOptions {
 constexpr int64_t gradient_stats_workspace_bytes(int64_t chunks) { return chunks * 16; }
 /// stats[0]: the norm of ratio / scale times all gradients, of the finite elements, exact to f32 wherever it is
 /// representable. stats[1]: how many elements are not finite. stats[2]: the factor 1 / scale, times
-/// clip_norm / (norm + 1e-6) where the norm is larger than clip_norm (PyTorch's clip_grad_norm_).
+/// clip_norm / (norm + 1e-6) where the norm is larger than clip_norm (PyTorch's clip_grad_norm_). stats[3]: the first
+/// tensor of the table with an element that is not finite, or -1.
 BRISK_EXPORT void gradient_stats(const GradientStatsOptions& options, CudaStream stream);
 
 /// A walk over one parameter (count, gradient, ...) or over a table of many. It moves nothing when stats[1] is not 0 or

@@ -10,7 +10,7 @@ namespace brisk::kernels {
 struct Status {
   static constexpr int32_t kNone = 0;
   static constexpr int32_t kLabel = 1;              ///< a label that names no class; sample: its row; value: the label
-  static constexpr int32_t kNonfiniteGradient = 2;  ///< sample: the parameter's position in its walk
+  static constexpr int32_t kNonfiniteGradient = 2;  ///< sample: the parameter's slot (optimizer.h)
 
   int32_t kind = kNone;
   int32_t node = -1;  ///< the option `node` of the launch

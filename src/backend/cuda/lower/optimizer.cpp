@@ -6,7 +6,6 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/lower/lower.h"
-#include "brisk/kernels/layout.h"
 
 namespace brisk::backend::cuda {
 namespace {
@@ -71,31 +70,32 @@ void lower_gradient_stats(const Call& call, Lowering& lowering) {
   const bool scaled = call.node.attributes.flag("scaled");
   const int first = scaled ? 2 : 1;
   std::vector<UpdateTensor> list(static_cast<size_t>(call.inputs() - first));
-  for (size_t i = 0; i < list.size(); ++i) list[i].count = call.input(static_cast<int>(i) + first).elements();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const int input = static_cast<int>(i) + first;
+    list[i].count = call.input(input).elements();
+    list[i].slot = call.graph.value(call.node.inputs[static_cast<size_t>(input)]).slot;
+  }
   const Rows<UpdateTensor> rows(std::move(list));
   const int table = rows.add(
       lowering, [first](UpdateTensor& row, int i, const Operands& o) { row.gradient = o.input<float>(first + i); });
   kernels::GradientStatsOptions options{
       .chunks = rows.chunks, .clip_norm = call.node.attributes.real("clip_norm"), .tensors = rows.size()};
   options.workspace_bytes = kernels::gradient_stats_workspace_bytes(options.chunks);
-  const Location workspace = in_workspace(lowering, options.workspace_bytes),
-                 bad = in_workspace(lowering, sizeof(int32_t));
+  const Location workspace = in_workspace(lowering, options.workspace_bytes);
   launch(
       call, lowering, "gradient_stats",
       [=](const Operands& o, CudaStream stream) {
         kernels::GradientStatsOptions run = options;
-        run.bad_tensor = bad.as<int32_t>(o);
+        run.node = o.node;
         run.ratio = o.input<float>(0);
         run.scale = scaled ? o.input<float>(1) : nullptr;
         run.stats = o.output<float>(0);
+        run.status = scaled ? nullptr : o.status;  // with a loss scale it is no error
         run.table = o.table<UpdateTensor>(table);
         run.workspace = workspace.at(o);
         kernels::gradient_stats(run, stream);
       },
       2);
-  lowering.launch("cast", 2 * sizeof(float), 0, [=](const Operands& o, CudaStream stream) {
-    kernels::cast({.count = 1, .from = DType::i32, .x = bad.at(o), .y = o.output<float>(0) + 3}, stream);
-  });
 }
 
 void lower_sgd_walk(const Call& call, Lowering& lowering) {
