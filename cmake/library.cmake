@@ -8,7 +8,7 @@ foreach(folder IN LISTS brisk_folders)
 endforeach()
 
 # An optional dependency is a folder and its no_ twin. kernels/ is compiled apart, below.
-set(brisk_left_out backend/cpu/kernels backend/cuda/runtime backend/no_cuda)
+set(brisk_left_out backend/cpu/kernels backend/cuda backend/no_cuda)
 foreach(part IN ITEMS "ONEDNN backend/cpu onednn" "JPEG data jpeg" "PNG data png")
   separate_arguments(part)
   list(GET part 0 found)
@@ -45,13 +45,17 @@ if(BRISK_HAVE_PNG)
 endif()
 set(brisk_object_files $<TARGET_OBJECTS:brisk_objects>)
 
-# Plans for CUDA devices are made in every build. What runs them is objects of its own: the tests put the one on the
-# emulated runtime in their place.
-set(brisk_cuda_folder no_cuda)
+# The CUDA backend is objects of its own: the tests put the one on the emulated runtime in their place. Plans for devices
+# are made in every build; running them takes a toolkit.
+set(brisk_cuda_runtime no_cuda)
 if(BRISK_HAVE_CUDA)
-  set(brisk_cuda_folder cuda/runtime)
+  set(brisk_cuda_runtime cuda/runtime)
 endif()
-file(GLOB brisk_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/${brisk_cuda_folder}/*.cpp")
+set(brisk_cuda_sources "")
+foreach(folder IN ITEMS cuda cuda/lower ${brisk_cuda_runtime})
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/${folder}/*.cpp")
+  list(APPEND brisk_cuda_sources ${sources})
+endforeach()
 brisk_object_library(brisk_cuda_objects OPTIMIZE -O2 SOURCES ${brisk_cuda_sources})
 if(BRISK_HAVE_CUDA)
   target_include_directories(brisk_cuda_objects SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
@@ -88,7 +92,7 @@ endif()
 # library brings the runtime API with it and exports nothing of it. Without a toolkit each launcher throws.
 include(launchers)
 file(GLOB brisk_launcher_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cpp")
-if(BRISK_HAVE_CUDA)
+if(brisk_cuda_runtime STREQUAL "cuda/runtime")
   file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cu")
 else()
   file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/no_cuda/*.cpp")
@@ -105,12 +109,10 @@ target_compile_features(brisk_kernels INTERFACE cxx_std_20)
 target_include_directories(brisk_kernels
   PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${BRISK_LAUNCHERS_FOLDER}"
   INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+list(APPEND brisk_link brisk_kernels)
 if(BRISK_HAVE_CUDA)
   set_target_properties(brisk_kernels PROPERTIES CUDA_RUNTIME_LIBRARY None)
   target_link_libraries(brisk_kernels PRIVATE CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
-endif()
-list(APPEND brisk_link brisk_kernels)
-if(BRISK_HAVE_CUDA)
   list(APPEND brisk_link CUDA::cudart_static "-Wl,--exclude-libs,libcudart_static.a")
 endif()
 

@@ -1,4 +1,4 @@
-// The twin of cuda/runtime in a build without CUDA: it says so.
+// The twin of cuda/runtime/ in a build without a CUDA toolkit: it says so. Plans for devices can be made all the same.
 #include "backend/cuda.h"
 #include "backend/cuda/lowering.h"
 #include "brisk/error.h"
