@@ -92,7 +92,7 @@ endif()
 # library brings the runtime API with it and exports nothing of it. Without a toolkit each launcher throws.
 include(launchers)
 file(GLOB brisk_launcher_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cpp")
-if(brisk_cuda_runtime STREQUAL "cuda/runtime")
+if(BRISK_HAVE_CUDA)
   file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/*.cu")
 else()
   file(GLOB brisk_cuda_kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kernels/no_cuda/*.cpp")

@@ -13,8 +13,9 @@
 
 #include <vector>
 
-#include "kernels/matrix/launch.h"
+#include "kernels/matrix/launcher.h"
 #include "kernels/matrix/sizes.h"
+#include "kernels/matrix/windows.h"
 
 namespace brisk::kernels {
 namespace {

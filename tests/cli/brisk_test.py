@@ -91,7 +91,7 @@ def plan_for_gpus():
     """On any machine: kernels, bytes, FLOPs and modelled time by the table of devices."""
     totals = {}
     for target in ("h200", "h100", "a100", "t4"):
-        done = run("plan", "resnet9", "--batch", 64, "--device", "cuda", "--target", target, "--precision", "fp16", "--json")
+        done = run("plan", "resnet9", "--batch", 64, "--device", "cuda", "--target", target, "--json")
         expect(done.returncode == 0, f"plan {target}: {done.stderr}")
         found = json.loads(done.stdout)
         expect(target in found["isa"], f"plan {target}: {found['isa']}")
@@ -101,8 +101,8 @@ def plan_for_gpus():
         expect(all(step["microseconds"] >= 2 * step["launches"] for step in found["steps"]), f"plan {target}: 2 us a launch")
         totals[target] = found["microseconds"]
     expect(totals["h200"] < totals["h100"] < totals["a100"] < totals["t4"], f"plan: modelled times {totals}")
-    lenet = json.loads(run("plan", "lenet", "--device", "cuda", "--target", "h200", "--precision", "fp16", "--json").stdout)
-    expect(0 < lenet["launches"] <= 40, f"plan: LeNet's step in fp16 has {lenet['launches']} launches")
+    lenet = json.loads(run("plan", "lenet", "--device", "cuda", "--target", "h200", "--json").stdout)
+    expect(0 < lenet["launches"] <= 40, f"plan: LeNet's step has {lenet['launches']} launches")
     text = run("plan", "lenet", "--device", "cuda", "--target", "h200").stdout
     expect("cuda h200 (sm_90a)" in text and "modelled" in text, f"plan: {text}")
     done = run("plan", "mobilenet_v2", "--device", "cuda")
@@ -293,6 +293,8 @@ def wrong_use():
     expect_refused(["bench", "lenet", "--batch", "many"], "many")
     expect_refused(["bench", "lenet", "--precision", "f8"], "f32")
     expect_refused(["bench", "lenet", "--precision", "bf16"], "precision")
+    expect_refused(["bench", "lenet", "--device", "tpu"], "tpu")
+    expect_refused(["bench", "lenet", "--predict", "--device", "cuda"], "PredictorOptions.device = gpu 0")
     expect_refused(["bench", "lenet", "--threads", -1], "threads")
     expect_refused(["bench", "lenet", "--seconds", "nan"], "seconds")
     expect_refused(["bench", "lenet", "--input", "27"], "27x29")
