@@ -34,7 +34,7 @@ struct Lines {
   int32_t slices;
 };
 
-// resources: sum_rows_kernel: registers <= 48, static shared <= 64 bytes
+// resources: sum_rows_kernel: registers <= 72, static shared <= 64 bytes
 template <class T, int kWidth, int kThreads>
 __global__ void __launch_bounds__(kRowBlock)
     sum_rows_kernel(const T* x, Target to, Lines lines, float* partials, int32_t* counters) {
