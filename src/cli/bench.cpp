@@ -139,7 +139,7 @@ void add_bench(CLI::App& app, Outcome&) {
   command->add_option("--batch", options->batch, "samples a step [64], rows a call of --predict [1]");
   command->add_option("--callers", options->callers, "threads that call at once, with --predict")
       ->capture_default_str();
-  command->add_option("--precision", options->precision, "f32")->capture_default_str();
+  command->add_option("--precision", options->precision, "f32, bf16, fp16 or automatic")->capture_default_str();
   command->add_flag("--predict", options->predict, "measure inference: latency and throughput of a Predictor");
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
   command->add_option("--threads", options->threads,

@@ -87,7 +87,7 @@ void add_plan(CLI::App& app, Outcome&) {
   add_model_options(*command, options->model, true);
   command->add_option("--batch", options->batch, "samples a step")->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "sgd, adam or adamw")->capture_default_str();
-  command->add_option("--precision", options->precision, "f32")->capture_default_str();
+  command->add_option("--precision", options->precision, "f32, bf16, fp16 or automatic")->capture_default_str();
   command->add_option("--threads", options->threads, "0: all that this process may use")->capture_default_str();
   CLI::Option* const dump = command->add_option("--dump", options->dump, "the graph after this pass, as text");
   CLI::Option* const dot = command->add_flag("--dot", options->dot, "the last graph, as Graphviz");

@@ -81,6 +81,7 @@ class Step::Impl {
   int64_t batch = 0;
   int64_t accumulate = 1;
   double clip_norm = 0;
+  Precision precision = Precision::f32;  ///< what automatic has become
   int threads = 1;
   Optimizer optimizer;
   Step::Counters counters() const;
@@ -163,6 +164,7 @@ class Step::Impl {
   void take_all();
   void take_totals(const Pending& run, const double* totals);
   void finish_update(const Pending& run, const backend::Report& report);
+  void skip_update(const Pending& run, const backend::Report& report);
   void end_window();
   [[noreturn]] void raise(const Pending& run, const backend::Fault& fault);
   void mark_trained();
@@ -225,6 +227,10 @@ class Step::Impl {
   std::vector<std::pair<std::string, double>> counted_;  // of the last count()
   int64_t void_attempt_ = -1;                            // window of which a run met bad data
   int64_t updates_ = 0, attempts_ = 0, samples_ = 0;
+  LossScale loss_scale_;
+  float scale_ = 1;           // that the next update's gradient carries, as far as reported
+  float gradient_scale_ = 1;  // that the gradients carry which lie in the arena
+  int64_t skipped_ = 0;
   double gradient_norm_ = 0, rate_ = 0;
   std::chrono::steady_clock::time_point started_{};
 };

@@ -358,8 +358,10 @@ UpdateReport FitLoop::take(Interval& interval) {
   out.gradient_norm = totals.gradient_norm;
   out.learning_rate = totals.learning_rate;
   out.loss = totals.loss;
+  out.loss_scale = totals.loss_scale;
   out.metrics = std::move(totals.metrics);
   out.samples = totals.samples;
+  out.skipped = totals.skipped;
   out.samples_per_s = seconds > 0 ? static_cast<double>(totals.samples) / seconds : 0;
   out.terms = std::move(totals.terms);
   return out;
@@ -371,7 +373,7 @@ void FitLoop::report() {
   samples_per_s_ = report.samples_per_s;
   values_ = values_text(report.loss, report.terms, report.metrics);
   events_.train(report);
-  progress_.report(progress_state(), report.learning_rate);
+  progress_.report(progress_state(), report);
 }
 
 void FitLoop::evaluate() {

@@ -31,10 +31,10 @@ DescribeRow describe_rows(Step& step, DescribeRow describe) {
   return std::exchange(step.impl().describe_row, std::move(describe));
 }
 
-std::string machine_text(const Step& step, Precision precision) {
+std::string machine_text(const Step& step) {
   const double megabytes = static_cast<double>(step.plan().bytes().total) / 1e6;
   const std::string size = megabytes < 10 ? cat(std::round(megabytes * 10) / 10) : grouped(std::llround(megabytes));
-  return cat(size, " MB, ", step.impl().target_name(), ", ", precision_text(precision));
+  return cat(size, " MB, ", step.impl().target_name(), ", ", name(step.impl().precision));
 }
 
 }  // namespace brisk::train

@@ -30,6 +30,6 @@ using DescribeRow = std::function<std::string(int64_t row, int64_t feeds_ago)>;
 DescribeRow describe_rows(Step& step, DescribeRow describe);
 
 /// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.
-std::string machine_text(const Step& step, Precision precision);
+std::string machine_text(const Step& step);
 
 }  // namespace brisk::train
