@@ -31,6 +31,7 @@ struct Result {
   double loss = 0;
   double median_ms = 0;
   int64_t plan_bytes = 0;
+  std::string precision;
   size_t steps = 0;
   int threads = 0;
 };
@@ -78,6 +79,7 @@ Result measure(const BenchOptions& options) {
   result.loss = step.read().loss;
   const Plan plan = step.plan();
   result.isa = plan.target();
+  result.precision = name(plan.precision());
   result.plan_bytes = plan.bytes().total;
   result.threads = step.threads();
   return result;
@@ -91,7 +93,7 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const Result& result
   };
   out["model"] = options.model.name;
   out["batch"] = options.batch.value_or(kBatch);
-  out["precision"] = options.precision;
+  out["precision"] = result.precision;
   out["threads"] = result.threads;
   out["steps"] = result.steps;
   out["median_ms"] = result.median_ms;

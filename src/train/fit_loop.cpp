@@ -149,7 +149,9 @@ void FitLoop::update_clock() {
   Clock& clock = parts_.state->clock;
   clock.epochs = epochs_at(shape_, parts_.state->position);
   clock.seconds = seconds_before_ + elapsed();
-  clock.updates = parts_.step->clock().updates;
+  const Clock of_step = parts_.step->clock();
+  clock.attempts = of_step.attempts;
+  clock.updates = of_step.updates;
   parts_.state->statistics.seconds = elapsed();
 }
 
