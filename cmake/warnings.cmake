@@ -22,7 +22,7 @@ function(brisk_own_target target)
     $<$<BOOL:${BRISK_WERROR}>:-Werror>)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:${options}>"
-    "$<$<COMPILE_LANGUAGE:CUDA>:-O3;--threads=2;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=-Wall,-Wextra,-ffp-contract=off>"
     "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${BRISK_WERROR}>>:--Werror=all-warnings>")
   # g++ 12 reports these in std::vector and std::string where nothing is wrong (its bugs 105329, 105651, 107852).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)

@@ -77,7 +77,8 @@ NETWORKS = {
     "mobilenet_v2": (vision("mobilenet_v2"), (3, 224, 224), 1000),
     "efficientnet_b0": (vision("efficientnet_b0"), (3, 224, 224), 1000),
 }
-MODES = ("f32", "f32_cl", "f32_compile", "f32_cl_compile")
+MODES = ("f32", "f32_cl", "f32_compile", "f32_cl_compile", "bf16_cl", "fp16_cl", "fp16_cl_compile")
+LOW = {"bf16": torch.bfloat16, "fp16": torch.float16}  # autocast, fp16 with a GradScaler; meant for GPUs
 WARM_UP_STEPS = 5
 
 
@@ -85,34 +86,42 @@ def resident_bytes():
     return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
 
 
-def make_step(network, batch, mode):
+def make_step(network, batch, mode, device):
     """A function without arguments that trains once and returns the loss, unread."""
     make, shape, classes = NETWORKS[network]
     layout = torch.channels_last if "_cl" in mode else torch.contiguous_format
-    model = make().train().to(memory_format=layout)
-    x = torch.randn(batch, *shape).contiguous(memory_format=layout)
-    y = torch.randint(0, classes, (batch,))
+    model = make().train().to(device, memory_format=layout)
+    x = torch.randn(batch, *shape, device=device).contiguous(memory_format=layout)
+    y = torch.randint(0, classes, (batch,), device=device)
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9, weight_decay=5e-4, fused=True)
     forward = torch.compile(model) if mode.endswith("_compile") else model
+    low = LOW.get(mode.split("_", maxsplit=1)[0])
+    scaler = torch.amp.GradScaler(device, enabled=low is torch.float16)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(forward(x), y)
-        loss.backward()
-        optimizer.step()
+        with torch.autocast(device, low, enabled=low is not None):
+            loss = F.cross_entropy(forward(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         return loss
 
     return step
 
 
-def measure(step, seconds):
+def measure(step, seconds, burst, finish):
+    """Seconds of a step, sorted; `burst` steps are timed together and followed by one finish()."""
     for _ in range(WARM_UP_STEPS):
         step()
+    finish()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
         start = time.perf_counter()
-        loss = step()
-        times.append(time.perf_counter() - start)
+        for _ in range(burst):
+            loss = step()
+        finish()
+        times.append((time.perf_counter() - start) / burst)
     if not torch.isfinite(loss):
         raise SystemExit("the loss is not finite")
     return sorted(times)
@@ -122,6 +131,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("network", choices=NETWORKS)
     parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--mode", choices=MODES, default="f32")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
@@ -131,7 +141,9 @@ def main():
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
     before = resident_bytes()
-    times = measure(make_step(chosen.network, chosen.batch, chosen.mode), chosen.seconds)
+    on_gpu = chosen.device == "cuda"
+    step = make_step(chosen.network, chosen.batch, chosen.mode, chosen.device)
+    times = measure(step, chosen.seconds, 20 if on_gpu else 1, torch.cuda.synchronize if on_gpu else lambda: None)
     median = times[len(times) // 2]
     print(
         json.dumps(

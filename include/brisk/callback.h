@@ -67,8 +67,9 @@ class BRISK_EXPORT Control {
 
 /// Both are called in fit()'s own thread, between two windows, in the order in which they were given to the Trainer.
 /// What they throw leaves fit() as it is; trainer and model can be used on. They may read and set parameters and
-/// evaluate, but not fit. On a device that runs ahead of the host they come late: the report's clock says which update
-/// is meant.
+/// evaluate, but not fit. On a GPU, which runs ahead of the host, update callbacks come late: each report in order,
+/// with the sums and the clock of its own update, while the parameters are up to two runs further on. Evaluations are
+/// made at their update and wait for it.
 using UpdateCallback = std::function<void(const UpdateReport&, Control&)>;
 using EvaluationCallback = std::function<void(const EvaluationReport&, Control&)>;
 

@@ -52,7 +52,7 @@ cudaError_t launch(void (*kernel)(Parameters...), Grid grid, dim3 block, std::si
   auto bound = std::make_shared<Bound>(
       Bound{kernel, {static_cast<std::decay_t<Parameters>>(std::forward<Arguments>(arguments))...}});
   return simt::enqueue_launch(
-      stream, {&Bound::call, bound, grid.size, block, shared_bytes, grid.file, grid.line, parameter_bytes});
+      stream, {&Bound::call, bound, grid.size, block, shared_bytes, {grid.file, grid.line}, parameter_bytes});
 }
 
 #else

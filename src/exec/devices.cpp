@@ -62,7 +62,7 @@ Device best_device() {
   const Device best = exec::usable_devices(why_not).front();
   const std::string target = exec::target_of(best)->name();
   if (best.kind() == Device::Kind::cpu)
-    log_info("gpu: ", why_not, "; training on ", target);
+    log_warning("gpu: ", why_not, "; training on ", target);
   else
     log_info("training on ", best.text(), ": ", target);
   return best;

@@ -45,14 +45,14 @@ class Step::Impl {
   /// Of all runs.
   StepTotals read();
   StepTotals read_evaluation();
-  /// Of the runs whose reports have been taken; on a device that runs ahead, run() takes that of the run before the
-  /// last two.
+  /// Of the runs whose reports have been taken; on a device that runs ahead, run() takes that of the run two before.
   StepTotals read_reported();
-  /// Waits for the report of the oldest run that has not been taken; false: there is none. Throws what the run met.
-  bool take_report();
-  /// Takes all of them, whatever they say.
+  /// Waits for the reports of all runs; throws what one met.
+  void take_reports();
+  /// The same, whatever they met.
   void forget_reports() noexcept;
-  /// Micro-batches of training that have not been reported.
+  /// Micro-batches of training so far, and how many of them have not been reported.
+  int64_t micro_batches() const { return micro_batches_; }
   int64_t unreported_micro_batches() const;
   /// Updates, if all that have not been reported succeed.
   int64_t expected_updates() const;
@@ -88,6 +88,8 @@ class Step::Impl {
   /// How messages name a row of a feed (0: the last one, 1: the one before); the trainer says which sample of which
   /// data set it is.
   std::function<std::string(int64_t row, int64_t feeds_ago)> describe_row;
+  /// Called when the report of a window's end has been taken, its sums, clock and counts included.
+  std::function<void()> window_reported;
   const std::vector<std::shared_ptr<ModelState>>& models() const { return models_; }
 
  private:
@@ -161,7 +163,7 @@ class Step::Impl {
   void launch(PlanEntry& entry, backend::StepList list, bool accumulates, int64_t rows, void* const* outputs = nullptr);
   void take();
   void take_late();
-  void take_all();
+  const Pending& pending(int index) const;
   void take_totals(const Pending& run, const double* totals);
   void finish_update(const Pending& run, const backend::Report& report);
   void skip_update(const Pending& run, const backend::Report& report);
@@ -219,13 +221,14 @@ class Step::Impl {
   int64_t feeds_ = 0;
   std::array<Pending, kInFlight + 1> pending_{};  // a ring
   int first_pending_ = 0, pending_count_ = 0;
+  int64_t micro_batches_ = 0;
+  int64_t failed_attempt_ = -1;  // window that has met an error
 
   Window window_;
   std::vector<std::pair<std::string, double>> told_;
   Sums train_, evaluation_;                              // as far as reported
   int64_t evaluation_samples_ = 0;                       // since the last read, reported or not
   std::vector<std::pair<std::string, double>> counted_;  // of the last count()
-  int64_t void_attempt_ = -1;                            // window of which a run met bad data
   int64_t updates_ = 0, attempts_ = 0, samples_ = 0;
   LossScale loss_scale_;
   float scale_ = 1;           // that the next update's gradient carries, as far as reported

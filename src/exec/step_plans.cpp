@@ -68,7 +68,7 @@ void Step::Impl::follow_freeze() {
     throw Error(
         ErrorCode::state, "Model::freeze",
         "what is trained changed inside a window: flush() the step first, which still updates as the window began");
-  take_all();
+  take_reports();
   mark_trained();
   const exec::TrainedLayout before = std::exchange(layout_, exec::trained_layout(program_));
   if (runtime_) {
@@ -235,7 +235,7 @@ Step::Impl::PlanEntry& Step::Impl::entry_for(Phase phase, int64_t samples, bool 
       entry->used = ++uses_;
       return *entry;
     }
-  take_all();
+  take_reports();
   return add_entry(make_plan(phase, samples, seeds_from_host));
 }
 

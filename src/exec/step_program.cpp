@@ -328,7 +328,7 @@ std::vector<Step::Impl::CountedTerm> Step::Impl::counted_terms() {
 }
 
 void Step::Impl::resolve_schedule(int64_t updates_per_epoch, int64_t samples_per_update, int64_t total_updates) {
-  take_all();
+  take_reports();
   for (const auto& entry : entries_)
     if (!entry->schedule.empty()) bind(*entry);  // the rates of updates that are scheduled already are others now
   schedule_ = optimizer.learning_rate.resolve(updates_per_epoch, samples_per_update, total_updates);

@@ -14,20 +14,26 @@ namespace brisk {
 using backend::Fault;
 using graph::Phase;
 
-/// Takes the report of the oldest run.
+const Step::Impl::Pending& Step::Impl::pending(int index) const {
+  return pending_[static_cast<size_t>(first_pending_ + index) % pending_.size()];
+}
+
+/// Takes the report of the oldest run. An error is raised once everything is as after a run that was refused.
 void Step::Impl::take() {
-  const Pending run = pending_[static_cast<size_t>(first_pending_)];
+  const Pending run = pending(0);
   first_pending_ = (first_pending_ + 1) % static_cast<int>(pending_.size());
   --pending_count_;
   backend::Report report;
   runtime_->report(pending_count_, report);
   const bool trains = run.entry->phase == Phase::train;
-  if (trains && run.attempt == void_attempt_) return;
+  if (trains && run.attempt == failed_attempt_) return;  // it reports the error that its window has met before
   const Fault& fault = report.fault;
-  if (fault.kind != Fault::Kind::none && (!trains || fault.kind != Fault::Kind::nonfinite_gradient)) {
+  if (trains && fault.kind != Fault::Kind::none) {
+    failed_attempt_ = run.attempt;
+    if (window_.micro_batches > 0 && attempts_ == run.attempt) end_window();
+  }
+  if (fault.kind != Fault::Kind::none && fault.kind != Fault::Kind::nonfinite_gradient) {
     if (run.entry->phase == Phase::evaluate) evaluation_samples_ -= run.rows;
-    if (trains) void_attempt_ = run.attempt;
-    if (trains && window_.micro_batches > 0 && attempts_ == run.attempt) end_window();
     raise(run, fault);
   }
   if (run.rows > 0) take_totals(run, report.totals);
@@ -39,14 +45,8 @@ void Step::Impl::take_late() {
   while (pending_count_ > in_flight_) take();
 }
 
-void Step::Impl::take_all() {
+void Step::Impl::take_reports() {
   while (pending_count_ > 0) take();
-}
-
-bool Step::Impl::take_report() {
-  if (pending_count_ == 0) return false;
-  take();
-  return true;
 }
 
 void Step::Impl::forget_reports() noexcept {
@@ -61,16 +61,14 @@ void Step::Impl::forget_reports() noexcept {
 int64_t Step::Impl::unreported_micro_batches() const {
   int64_t count = 0;
   for (int i = 0; i < pending_count_; ++i) {
-    const Pending& run = pending_[static_cast<size_t>(first_pending_ + i) % pending_.size()];
-    count += run.rows > 0 && run.entry->phase == Phase::train;
+    count += pending(i).rows > 0 && pending(i).entry->phase == Phase::train;
   }
   return count;
 }
 
 int64_t Step::Impl::expected_updates() const {
   int64_t updates = updates_;
-  for (int i = 0; i < pending_count_; ++i)
-    updates += pending_[static_cast<size_t>(first_pending_ + i) % pending_.size()].updates;
+  for (int i = 0; i < pending_count_; ++i) updates += pending(i).updates;
   return updates;
 }
 
@@ -118,6 +116,7 @@ void Step::Impl::finish_update(const Pending& run, const backend::Report& report
   rate_ = schedule_.at({.updates = updates_});
   if (report.fault.kind != Fault::Kind::none) raise(run, report.fault);
   updates_ = report.counters ? report.counters[static_cast<size_t>(backend::Counter::updates)] : updates_ + 1;
+  if (window_reported) window_reported();
 }
 
 void Step::Impl::raise(const Pending& run, const Fault& fault) {
@@ -138,7 +137,7 @@ void Step::Impl::raise(const Pending& run, const Fault& fault) {
   const int64_t ago = feeds_ - run.feed;
   const std::string row = describe_row ? describe_row(fault.sample, ago)
                                        : cat("row ", fault.sample, " of the micro-batch",
-                                             ago == 0 ? "" : cat(" before the last ", ago > 1 ? cat(ago, " ") : ""));
+                                             ago > 0 ? cat(" before the last", ago > 1 ? cat(" ", ago) : "") : "");
   const std::string_view op = is_loss && node.op->name != "accuracy" ? "cross_entropy" : node.op->name;
   throw Error(ErrorCode::data, cat(op, " '", node.name, "'"),
               cat(row, " has ", is_loss ? "label " : "index ", fault.value, ", ", allowed,
@@ -175,12 +174,12 @@ StepTotals Step::Impl::report(Sums& sums) const {
 StepTotals Step::Impl::read_reported() { return report(train_); }
 
 StepTotals Step::Impl::read() {
-  take_all();
+  take_reports();
   return report(train_);
 }
 
 StepTotals Step::Impl::read_evaluation() {
-  take_all();
+  take_reports();
   evaluation_samples_ = 0;
   return report(evaluation_);
 }

@@ -214,6 +214,7 @@ void Step::Impl::launch(PlanEntry& entry, StepList list, bool accumulates, int64
   arguments.scheduled = entry.scheduled;
   entry.program->run(list, arguments);
   for (const size_t model : entry.writes) seen_versions_[model] = stores_[model]->changed_on(*backend_);
+  micro_batches_ += entry.phase == Phase::train && rows > 0;
   pending_[static_cast<size_t>(first_pending_ + pending_count_++) % pending_.size()] = {&entry, attempts_, feeds_, rows,
                                                                                         list != StepList::micro_batch};
 }
@@ -244,7 +245,7 @@ void Step::Impl::run(Close close) {
   window_.samples += rows;
   ++window_.micro_batches;
   if (checks) {
-    take_all();
+    take_reports();
     check_counts();
     launch(entry, StepList::update, false, 0);
   }
@@ -262,7 +263,7 @@ void Step::Impl::flush() {
   if (window_.micro_batches == 0) return;
   const exec::StepUse use(models_);
   if (window_.seeds_from_host && std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return t.counted; })) {
-    take_all();
+    take_reports();
     check_counts();
   }
   // Any training plan closes a window; the one of the full batch is there in most cases.
@@ -285,7 +286,7 @@ void Step::Impl::evaluate(void* const* outputs) {
   launch(entry, StepList::micro_batch, false, rows, outputs);
   evaluation_samples_ += rows;
   if (outputs)
-    take_all();
+    take_reports();
   else
     take_late();
 }
@@ -295,9 +296,9 @@ std::vector<std::pair<std::string, double>> Step::Impl::count() {
   prepare();
   const exec::StepUse use(models_);
   PlanEntry& entry = entry_for(Phase::count, rows, false);
-  take_all();
+  take_reports();
   launch(entry, StepList::micro_batch, false, rows);
-  take_all();
+  take_reports();
   return counted_;
 }
 
@@ -316,7 +317,7 @@ size_t Step::Impl::find_parameter(std::string_view name) const {
 
 Tensor Step::Impl::gradient(std::string_view name) {
   prepare();
-  take_all();
+  take_reports();
   const size_t index = find_parameter(name);
   const graph::Segment& segment = segment_of(program_.parameters[index]);
   std::vector<float> canonical(static_cast<size_t>(segment.count));
@@ -329,7 +330,7 @@ Tensor Step::Impl::gradient(std::string_view name) {
 
 void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
   prepare();
-  take_all();
+  take_reports();
   const size_t index = find_parameter(name);
   const graph::Segment& segment = segment_of(program_.parameters[index]);
   if (!(value.shape() == segment.spec.torch_shape))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "core/log.h"
@@ -91,10 +92,17 @@ double Stopwatch::seconds() const { return static_cast<double>(now_ns() - start_
 RowNames::RowNames(Step& step, const Dataset& dataset) : step_(step) {
   const std::string name = dataset.name();
   const std::string suffix = name == "data set" ? " of the data set" : cat(" of \"", name, "\"");
-  previous_ = describe_rows(step_, [this, suffix](int64_t row, int64_t) {
-    const bool known = batch_ != nullptr && row >= 0 && row < batch_->size();
-    return known ? cat("sample ", batch_->indices()[static_cast<size_t>(row)], suffix) : cat("row ", row);
+  previous_ = describe_rows(step_, [this, suffix](int64_t row, int64_t feeds_ago) {
+    const int64_t look = looks_ - 1 - feeds_ago;
+    if (look < 0 || feeds_ago >= kKept) return cat("row ", row);
+    const std::vector<int64_t>& samples = samples_[static_cast<size_t>(look % kKept)];
+    const bool known = row >= 0 && row < static_cast<int64_t>(samples.size());
+    return known ? cat("sample ", samples[static_cast<size_t>(row)], suffix) : cat("row ", row);
   });
+}
+void RowNames::look_at(const Batch* batch) {
+  const std::span<const int64_t> indices = batch->indices();
+  samples_[static_cast<size_t>(looks_++ % kKept)].assign(indices.begin(), indices.end());
 }
 RowNames::~RowNames() { describe_rows(step_, std::move(previous_)); }
 
@@ -137,7 +145,9 @@ FitLoop::FitLoop(Parts parts, const FitOptions& options)
       progress_(options_.progress, options_.log_every.set()),
       best_(options_.early_stop),
       control_(parts_.validation != nullptr),
-      signals_(options_.stop_on_signals) {
+      signals_(options_.stop_on_signals),
+      counted_micro_batches_(micro_batches(*parts_.step)),
+      reports_(*parts_.step, [this] { follow_reports(); }) {
   parts_.state->position = start_.position;
   parts_.state->data_samples = shape_.samples;
   parts_.state->statistics = {};
@@ -149,15 +159,32 @@ void FitLoop::update_clock() {
   Clock& clock = parts_.state->clock;
   clock.epochs = epochs_at(shape_, parts_.state->position);
   clock.seconds = seconds_before_ + elapsed();
-  const Clock of_step = parts_.step->clock();
-  clock.attempts = of_step.attempts;
-  clock.updates = of_step.updates;
+  clock.attempts = parts_.step->clock().attempts;
+  clock.updates = expected_updates(*parts_.step);
   parts_.state->statistics.seconds = elapsed();
 }
 
-ProgressState FitLoop::progress_state() const {
+/// As far as the step has reported; at the end of an epoch all is.
+Position FitLoop::reported_position() const {
+  const Position& position = parts_.state->position;
+  const int64_t reported = micro_batches(*parts_.step) - unreported_micro_batches(*parts_.step);
+  return {position.epoch, position.micro + reported - counted_micro_batches_};
+}
+
+Clock FitLoop::reported_clock() const {
+  const TrainerState& state = *parts_.state;
+  const Position reported = reported_position();
+  Clock clock = state.clock;
+  clock.epochs = epochs_at(shape_, reported);
+  clock.samples += shape_.rows_before(reported.micro) - shape_.rows_before(state.position.micro);
+  clock.seconds = seconds_before_ + elapsed();
+  clock.updates = parts_.step->clock().updates;
+  return clock;
+}
+
+ProgressState FitLoop::progress_state(const Clock& clock) const {
   ProgressState out;
-  out.clock = parts_.state->clock;
+  out.clock = clock;
   out.epochs_wanted = epochs_wanted(options_.duration);
   const double done = static_cast<double>(done_micro_batches_);
   if (horizon_.micro_batches > 0) out.fraction = done / static_cast<double>(horizon_.micro_batches);
@@ -172,8 +199,9 @@ FitResult FitLoop::run() {
   try {
     train();
     close_window();
-    read();
-    if (report_.totals.samples > 0) report();
+    take_reports();
+    tell();
+    report_rest();
     const bool evaluated = evaluated_updates_ == parts_.state->clock.updates;
     if (parts_.validation != nullptr && !evaluated && result_.reason != StopReason::signal) evaluate();
     if (result_.reason == StopReason::finished) asked_to_end();
@@ -182,8 +210,11 @@ FitResult FitLoop::run() {
     stepping_ = false;
     result_.reason = StopReason::diverged;
     result_.message = error.what();
-    read();
-    if (report_.totals.samples > 0) report();
+    forget_reports(*parts_.step);
+    counted_micro_batches_ = micro_batches(*parts_.step);
+    update_clock();
+    tell();
+    report_rest();
   }
   finish();
   return std::move(result_);
@@ -301,17 +332,19 @@ void FitLoop::micro_batch(data::Batcher& batcher, RowNames& names) {
   parts_.step->run(feed);
   stepping_ = false;
   TrainerState& state = *parts_.state;
+  ++counted_micro_batches_;
   state.clock.samples += batch->size();
   ++state.position.micro;
   ++done_micro_batches_;
   window_micro_batches_ = (window_micro_batches_ + 1) % shape_.accumulate;
   if (state.position.micro == shape_.micro_batches()) end_epoch(batcher);
   update_clock();
-  if (progress_.wants_tick(state.clock.seconds)) progress_.tick(progress_state());
+  if (progress_.wants_tick(state.clock.seconds)) progress_.tick(progress_state(state.clock));
 }
 
 void FitLoop::end_epoch(data::Batcher& batcher) {
   close_window();
+  take_reports();
   batcher.next();  // the end mark
   read();
   result_.train = epoch_totals_;
@@ -328,23 +361,51 @@ void FitLoop::close_window() {
 }
 
 void FitLoop::after_update() {
-  const Clock& clock = parts_.state->clock;
   const bool ends = !(parts_.state->position < horizon_.end);
-  if (log_trigger_.due(clock) || ends) report();
-  for (Listener& listener : listeners_) {
-    if (!listener.trigger.due(clock)) continue;
-    read();
-    const UpdateReport report = take(listener.interval);
-    const double before = elapsed();
-    listener.call(report, control_);
-    paused_seconds_ += elapsed() - before;
+  if (ends) {
+    take_reports();
+    report_rest();
   }
-  const bool due = evaluate_trigger_.due(clock);
+  tell();
+  const bool due = evaluate_trigger_.due(parts_.state->clock);
   if (parts_.validation != nullptr && (control_.take_evaluation() || due)) evaluate();
 }
 
+/// Another window has been reported, on a device that runs ahead up to two runs late: who waits for it is due.
+void FitLoop::follow_reports() {
+  const Clock clock = reported_clock();
+  const auto make = [&](Interval& interval, Listener* listener) {
+    read();
+    due_.push_back({listener, take(interval, clock)});
+  };
+  if (log_trigger_.due(clock)) make(report_, nullptr);
+  for (Listener& listener : listeners_)
+    if (listener.trigger.due(clock)) make(listener.interval, &listener);
+}
+
+/// Waits until the step has reported all.
+void FitLoop::take_reports() {
+  stepping_ = true;
+  train::take_reports(*parts_.step);
+  stepping_ = false;
+  update_clock();
+}
+
+/// Tells what is due, in order.
+void FitLoop::tell() {
+  for (const Due& due : std::exchange(due_, {})) {
+    if (due.listener == nullptr) {
+      tell_line(due.report);
+      continue;
+    }
+    const double before = elapsed();
+    due.listener->call(due.report, control_);
+    paused_seconds_ += elapsed() - before;
+  }
+}
+
 void FitLoop::read() {
-  const StepTotals part = parts_.step->read();
+  const StepTotals part = read_reported(*parts_.step);
   if (part.samples == 0) return;
   add_totals(epoch_totals_, part, *parts_.factors);
   add_totals(report_.totals, part, *parts_.factors);
@@ -352,11 +413,11 @@ void FitLoop::read() {
 }
 
 /// What the interval holds; it begins anew.
-UpdateReport FitLoop::take(Interval& interval) {
+UpdateReport FitLoop::take(Interval& interval, const Clock& clock) {
   StepTotals totals = std::exchange(interval.totals, {});
   const double now = training_seconds(), seconds = now - std::exchange(interval.begin_s, now);
   UpdateReport out;
-  out.clock = parts_.state->clock;
+  out.clock = clock;
   out.gradient_norm = totals.gradient_norm;
   out.learning_rate = totals.learning_rate;
   out.loss = totals.loss;
@@ -369,16 +430,24 @@ UpdateReport FitLoop::take(Interval& interval) {
   return out;
 }
 
-void FitLoop::report() {
+/// What the lines before have left.
+void FitLoop::report_rest() {
   read();
-  const UpdateReport report = take(report_);
+  if (report_.totals.samples == 0) return;
+  due_.push_back({nullptr, take(report_, reported_clock())});
+  tell();
+}
+
+void FitLoop::tell_line(const UpdateReport& report) {
   samples_per_s_ = report.samples_per_s;
   values_ = values_text(report.loss, report.terms, report.metrics);
   events_.train(report);
-  progress_.report(progress_state(), report);
+  progress_.report(progress_state(report.clock), report);
 }
 
 void FitLoop::evaluate() {
+  take_reports();
+  tell();
   const double before = elapsed();
   EvaluationReport found{evaluate_all(*parts_.step, *parts_.validation, *parts_.host_metrics, options_.workers)};
   evaluated_updates_ = parts_.state->clock.updates;

@@ -1,6 +1,7 @@
 // One run of fit(): micro-batches, windows, reports, evaluations, and why it ended.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,11 +51,14 @@ class RowNames {
   ~RowNames();
   RowNames(const RowNames&) = delete;
   RowNames& operator=(const RowNames&) = delete;
-  void look_at(const Batch* batch) { batch_ = batch; }
+  /// Before each batch that the step is fed with.
+  void look_at(const Batch* batch);
 
  private:
+  static constexpr int64_t kKept = 4;  // errors come late
   Step& step_;
-  const Batch* batch_ = nullptr;
+  std::array<std::vector<int64_t>, kKept> samples_;
+  int64_t looks_ = 0;
   DescribeRow previous_;
 };
 
@@ -99,6 +103,11 @@ class FitLoop {
     Trigger trigger;
     Interval interval;
   };
+  /// A report that is due: it is made when the step has reported an update, and told between two windows.
+  struct Due {
+    Listener* listener;  // null: the line, the event and the bar
+    UpdateReport report;
+  };
   void begin();
   void train();
   bool ends_early();
@@ -107,9 +116,13 @@ class FitLoop {
   void micro_batch(data::Batcher& batcher, RowNames& names);
   void end_epoch(data::Batcher& batcher);
   void after_update();
+  void follow_reports();
+  void take_reports();
+  void tell();
   void read();
-  UpdateReport take(Interval& interval);
-  void report();
+  UpdateReport take(Interval& interval, const Clock& clock);
+  void report_rest();
+  void tell_line(const UpdateReport& report);
   void evaluate();
   void keep_best(const EvaluationReport& report);
   void close_window();
@@ -117,7 +130,9 @@ class FitLoop {
   void update_clock();
   double elapsed() const { return watch_.seconds(); }
   double training_seconds() const { return elapsed() - paused_seconds_; }
-  ProgressState progress_state() const;
+  Position reported_position() const;
+  Clock reported_clock() const;
+  ProgressState progress_state(const Clock& clock) const;
 
   Parts parts_;
   const FitOptions options_;
@@ -136,6 +151,7 @@ class FitLoop {
   Control control_;
   const StopSignals signals_;
   std::vector<Listener> listeners_;
+  std::vector<Due> due_;
   StepTotals epoch_totals_;  // of the current epoch
   Interval report_;          // of the line, the event and the bar
   std::string values_;       // of the last report, for the bar
@@ -144,9 +160,11 @@ class FitLoop {
   double next_file_look_ = 0;  // in elapsed()
   int64_t done_micro_batches_ = 0;
   int64_t window_micro_batches_ = 0;  // of the open window
+  int64_t counted_micro_batches_;     // of the step, as far as `position` counts them
   int64_t evaluated_updates_ = -1;
   bool stepping_ = false;     // what throws while it is false is no divergence of this run
   bool counts_terms_ = true;  // until the step says that no term has a count of its own
+  const WindowReports reports_;
 };
 
 }  // namespace brisk::train

@@ -31,6 +31,23 @@ DescribeRow describe_rows(Step& step, DescribeRow describe) {
   return std::exchange(step.impl().describe_row, std::move(describe));
 }
 
+StepTotals read_reported(Step& step) { return step.impl().read_reported(); }
+
+int64_t micro_batches(const Step& step) { return step.impl().micro_batches(); }
+
+int64_t unreported_micro_batches(const Step& step) { return step.impl().unreported_micro_batches(); }
+
+int64_t expected_updates(const Step& step) { return step.impl().expected_updates(); }
+
+void take_reports(Step& step) { step.impl().take_reports(); }
+
+void forget_reports(Step& step) { step.impl().forget_reports(); }
+
+WindowReports::WindowReports(Step& step, std::function<void()> call) : step_(step) {
+  step.impl().window_reported = std::move(call);
+}
+WindowReports::~WindowReports() { step_.impl().window_reported = nullptr; }
+
 std::string machine_text(const Step& step) {
   const double megabytes = static_cast<double>(step.plan().bytes().total) / 1e6;
   const std::string size = megabytes < 10 ? cat(std::round(megabytes * 10) / 10) : grouped(std::llround(megabytes));

@@ -29,6 +29,28 @@ void evaluate(Step& step, const Feed& feed, const std::vector<void*>& outputs);
 using DescribeRow = std::function<std::string(int64_t row, int64_t feeds_ago)>;
 DescribeRow describe_rows(Step& step, DescribeRow describe);
 
+/// On a device that runs ahead of the host, what a step did is known up to two runs later. Sums of what is known;
+/// micro-batches of training so far, and those that are not known; updates if all of them succeed.
+StepTotals read_reported(Step& step);
+int64_t micro_batches(const Step& step);
+int64_t unreported_micro_batches(const Step& step);
+int64_t expected_updates(const Step& step);
+/// Waits for all runs; throws what one met.
+void take_reports(Step& step);
+/// The same, whatever they met.
+void forget_reports(Step& step);
+/// While it lives, `call` is called whenever the end of a window has been reported.
+class WindowReports {
+ public:
+  WindowReports(Step& step, std::function<void()> call);
+  ~WindowReports();
+  WindowReports(const WindowReports&) = delete;
+  WindowReports& operator=(const WindowReports&) = delete;
+
+ private:
+  Step& step_;
+};
+
 /// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.
 std::string machine_text(const Step& step);
 

@@ -51,7 +51,10 @@ class Trainer::Impl {
     train::BoundData train = bound(data);
     std::optional<train::BoundData> held_out;
     if (validation != nullptr) held_out = bound(*validation);
-    step_->flush();  // a window that an exception left open in an earlier run
+    // What an exception left in an earlier run: errors, and an open window.
+    train::forget_reports(*step_);
+    step_->flush();
+    step_->read();
     train::FitLoop::Parts parts;
     parts.step = &*step_;
     parts.state = &state_;

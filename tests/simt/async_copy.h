@@ -1,69 +1,66 @@
-// Asynchronous copies of kernels/common/async_copy.h: done at once or only when waited for, by the schedule.
+// The copies of kernels/common/async_copy.h at their two extremes, by schedule and thread: done when issued, or done
+// when waited for and garbage until then.
 #pragma once
 
 #include "simt/device.h"
+#include "simt/sanitizer.h"
 
 namespace brisk::simt {
-inline void cp_do(const CpAsync& c) {  // the copy itself, as instrumented accesses of the issuing thread
-  auto* d = static_cast<unsigned char*>(c.dst);
-#ifdef SIMT_ASAN
-  __asan_unpoison_memory_region(d, c.bytes);
-#endif
-  for (uint32_t i = 0; i < c.bytes; i += 4) {
-    uint32_t v = 0;
-    auto* from = static_cast<const unsigned char*>(c.src);
-    if (i + 4 <= c.valid)
-      v = *reinterpret_cast<const uint32_t*>(from + i);
-    else
-      for (uint32_t j = i; j < c.valid; ++j) v |= uint32_t(from[j]) << (j - i) * 8;
-    *reinterpret_cast<uint32_t*>(d + i) = v;
+
+/// The copy itself, as accesses of the thread that issued it.
+inline void perform_copy(const AsyncCopy& copy) {
+  auto* to = static_cast<uint32_t*>(copy.shared);
+  auto* from = static_cast<const unsigned char*>(copy.global);
+  allow(to, copy.bytes);
+  for (uint32_t i = 0; i < copy.bytes; i += 4) {
+    uint32_t word = 0;
+    if (i + 4 <= copy.valid_bytes) {
+      word = *reinterpret_cast<const uint32_t*>(from + i);
+    } else {
+      for (uint32_t j = i; j < copy.valid_bytes; ++j) word |= uint32_t{from[j]} << (j - i) * 8;
+    }
+    to[i / 4] = word;
   }
 }
-inline void cp_async(void* dst, const void* src, uint32_t bytes, uint32_t valid, Site s) {
-  auto* d = static_cast<unsigned char*>(dst);
-  Thread* t = tl_thr;
-  if ((reinterpret_cast<uintptr_t>(dst) | (valid ? reinterpret_cast<uintptr_t>(src) : 0)) & (bytes - 1))
-    fail("cp.async at %s:%d: %p <- %p not %u-byte aligned", s.file, s.line, dst, src, bytes);
-  if (d < tl_blk->arena || d >= tl_blk->arena + 300 * 1024)
-    fail("cp.async at %s:%d: destination %p is not shared memory", s.file, s.line, dst);
-  CpAsync c{dst, src, bytes, valid, t->cp_group};
-  if (t->cp_eager) {
-    cp_do(c);
+
+inline void issue_copy(const AsyncCopy& copy, Site site) {
+  auto is_misaligned = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % copy.bytes != 0; };
+  if (is_misaligned(copy.shared) || (copy.valid_bytes && is_misaligned(copy.global))) {
+    fail("cp.async at %s:%d: %p <- %p is not %u-byte aligned", site.file, site.line, copy.shared, copy.global,
+         copy.bytes);
+  }
+  if (copy.valid_bytes > copy.bytes) {
+    fail("cp.async at %s:%d: %u valid bytes of %u", site.file, site.line, copy.valid_bytes, copy.bytes);
+  }
+  if (!in_shared_memory(copy.shared, copy.bytes)) {
+    fail("cp.async at %s:%d: the destination %p is not shared memory", site.file, site.line, copy.shared);
+  }
+  if (copies_at_once()) {
+    perform_copy(copy);
     return;
-  }  // earliest legal completion
-  for (uint32_t i = 0; i < valid; ++i) {
-    volatile unsigned char x = static_cast<const volatile unsigned char*>(src)[i];
-    (void)x;
   }
-  for (uint32_t i = 0; i < bytes; i += 4)
-    *reinterpret_cast<uint32_t*>(d + i) = 0xFFFFFFFFu;  // latest: garbage until waited for
-#ifdef SIMT_ASAN
-  __asan_poison_memory_region(d, bytes);
-#endif
-  if (t->cp_n == t->cp_cap) cp_grow(t);
-  t->cp[t->cp_n++] = c;
+  for (uint32_t i = 0; i < copy.valid_bytes; ++i) {  // the source may be read now
+    static_cast<void>(static_cast<const volatile unsigned char*>(copy.global)[i]);
+  }
+  for (uint32_t i = 0; i < copy.bytes / 4; ++i) static_cast<uint32_t*>(copy.shared)[i] = ~0u;
+  forbid(copy.shared, copy.bytes);
+  remember_copy(copy);
 }
-inline void cp_wait(uint32_t leave) {
-  Thread* t = tl_thr;
-  uint32_t k = 0;
-  for (uint32_t i = 0; i < t->cp_n; ++i)
-    if (t->cp[i].group + leave < t->cp_group || leave == ~0u)
-      cp_do(t->cp[i]);
-    else
-      t->cp[k++] = t->cp[i];
-  t->cp_n = k;
-}
+
 }  // namespace brisk::simt
 
 namespace brisk::kernels {
+
 template <int Bytes>
-inline void async_copy(void* shared, const void* global, int valid_bytes = Bytes, SIMT_SITE) {
+inline void async_copy(void* shared, const void* global, int valid_bytes = Bytes,
+                       simt::Site site = simt::Site::here()) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "cp.async copies 4, 8 or 16 bytes");
-  simt::cp_async(shared, global, Bytes, uint32_t(valid_bytes), SIMT_HERE);
+  simt::issue_copy({shared, global, Bytes, static_cast<uint32_t>(valid_bytes)}, site);
 }
-inline void async_copy_commit() { ++simt::tl_thr->cp_group; }
+inline void async_copy_commit() { simt::commit_copies(); }
 template <int N>
 inline void async_copy_wait() {
-  simt::cp_wait(N);
+  simt::wait_for_copies(N, &simt::perform_copy);
 }
+
 }  // namespace brisk::kernels

@@ -1,80 +1,119 @@
-// Declarations shared by kernel code and the runtime (no inline code: the runtime is built without instrumentation).
+// What kernels, compiled with whatever sanitizer is asked for, and the emulation itself, which never is, know of each
+// other.
 #pragma once
+
 #include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+
 namespace brisk::simt {
+
+/// A line of a kernel or of its launch, as reports name it.
 struct Site {
   const char* file;
   int line;
-};
-struct CpAsync {
-  void* dst;
-  const void* src;
-  uint32_t bytes, valid, group;
-};
-struct Thread {  // one CUDA thread of the block being run
-  uint3 tid;
-  uint32_t lin, lane, warp;
-  CpAsync* cp;
-  uint32_t cp_n, cp_cap, cp_group;
-  bool cp_eager;
-  // scheduler state
-  struct Fiber* fiber;
-  uint8_t state;
-  const char* wait_op;
-  uint32_t wait_mask;
-  Site wait_site;
-  int wait_val;
-};
-struct Block {
-  uint3 bid;
-  dim3 bdim, gdim;
-  unsigned char* arena;
-  void* dyn;
-  size_t dyn_bytes;
-};
-extern __thread Thread* tl_thr __attribute__((tls_model("initial-exec")));
-extern __thread Block* tl_blk __attribute__((tls_model("initial-exec")));
 
-using OpFn = void (*)(void* const io[32], uint32_t arrived);
-struct Op {
+  static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+/// The CUDA thread that runs now: threadIdx and its place in the warp.
+struct ThreadView {
+  uint3 index;
+  uint32_t lane;
+};
+
+/// The block that it belongs to: blockIdx, blockDim, gridDim and the dynamic shared memory.
+struct BlockView {
+  uint3 index;
+  dim3 size;
+  dim3 grid;
+  unsigned char* dynamic_shared;
+};
+
+// Null while no kernel runs on this OS thread.
+extern constinit thread_local ThreadView* current_thread __attribute__((tls_model("initial-exec")));
+extern constinit thread_local BlockView* current_block __attribute__((tls_model("initial-exec")));
+
+// ---- called by kernels ----
+
+/// What lanes of a warp do together once all of them have come: values[lane] is what each brought, `lanes` who is
+/// there.
+struct WarpOperation {
   const char* name;
-  OpFn fn;
-  bool memsync, aligned;
+  void (*run)(void* const values[32], uint32_t lanes);  ///< null: they only meet
+  bool orders_memory;                                   ///< what was written before is seen after
+  bool needs_whole_warp;                                ///< .sync.aligned
 };
-void warp_collective(uint32_t mask, const Op* op, void* io, Site s);
-enum { RED_NONE, RED_COUNT, RED_AND, RED_OR };
-int block_barrier(int id, int nthreads, bool wait, int red, int val, Site s);  // nthreads 0 = whole block
-void* shared_alloc(const void* key, size_t bytes, size_t align, const char* name);
-void cp_grow(Thread*);
+void warp_collective(uint32_t mask, const WarpOperation& operation, void* value, Site site);
+extern const WarpOperation kWarpBarrier;
+
+/// __syncthreads; returns how many threads brought a value that is not zero.
+int block_barrier(int value, Site site);
+
+/// The static shared array of this key (one for each variable of the source), made at its first use in a block: NaN in
+/// each byte, with a gap behind it that may not be touched.
+void* shared_array(const void* key, size_t bytes, const char* name);
+/// Whether these bytes lie in the block's shared memory.
+bool in_shared_memory(const void* address, size_t bytes);
+
+/// A cp.async: `valid_bytes` of `bytes` are copied, the rest is zero.
+struct AsyncCopy {
+  void* shared;
+  const void* global;
+  uint32_t bytes;
+  uint32_t valid_bytes;
+};
+/// Whether this thread's copies are done when issued or, the other extreme, when waited for.
+bool copies_at_once();
+void remember_copy(const AsyncCopy& copy);
+void commit_copies();
+/// Calls perform for the remembered copies of all but the youngest `groups_left` groups, oldest first.
+void wait_for_copies(uint32_t groups_left, void (*perform)(const AsyncCopy&));
+
+/// Orders this thread's memory accesses with those of all threads that call it.
 void fence();
-[[noreturn]] void fail(const char* fmt, ...) __attribute__((format(printf, 1, 2)));
+/// Counts the bank conflicts of one ldmatrix of eight 16-byte rows: `extra` accesses beyond the one it should take.
+void count_ldmatrix_phase(int extra);
 
-struct LaunchDesc {
-  void (*entry)(void*);
-  std::shared_ptr<void> args;
-  dim3 grid, block;
-  size_t smem;
-  const char* file;
-  int line;
-  size_t param_bytes;
+/// Reports an error of the running kernel, with the state of its block, and ends the program or, with
+/// config().abort_on_error off, the launch.
+[[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// ---- called by launch() and by tests ----
+
+/// A launch with its arguments bound.
+struct Launch {
+  void (*call)(void* bound);  ///< runs the kernel once, for the current thread
+  std::shared_ptr<void> bound;
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+  Site site;
+  size_t parameter_bytes;
 };
-cudaError_t run_grid(const LaunchDesc&);                      // run now, on the calling thread (+ workers)
-cudaError_t enqueue_launch(cudaStream_t, const LaunchDesc&);  // through the emulated stream
+/// Puts it into the stream: what launch() does.
+cudaError_t enqueue_launch(cudaStream_t stream, const Launch& launch);
+/// Runs it now.
+cudaError_t run_grid(const Launch& launch);
 
-struct Config {       // defaults come from the environment: SIMT_SEED, SIMT_WORKERS, SIMT_STACK_KB, SIMT_ON_ERROR
-  uint64_t seed = 0;  // 0 in order, 1 reverse, >=2 random schedules (threads, blocks, streams, cp.async completion)
-  int workers = 1;    // OS threads running blocks
-  bool abort_on_error = true;  // false: launch returns cudaErrorLaunchFailure, last_error() has the report
-  bool allow_exited = false;   // true: barriers and warp masks ignore exited threads, as hardware mostly does
+/// Defaults come from the environment.
+struct Config {
+  uint64_t seed = 0;  ///< SIMT_SEED. 0: in order, at once; 1: in reverse, as late as possible; above: at random
+  int workers = 1;    ///< SIMT_WORKERS. OS threads that run blocks; one under ThreadSanitizer and when traced
+  bool abort_on_error = true;  ///< off: the launch fails with cudaErrorLaunchFailure, last_error() has the report
 };
 Config& config();
 const char* last_error();
+
+/// Counted since the program began.
 struct Stats {
-  unsigned long long threads, blocks, switches, collectives, barriers, ldmatrix_phases, ldmatrix_conflicts;
+  int64_t blocks = 0;
+  int64_t threads = 0;
+  int64_t ldmatrix_phases = 0;     ///< eight rows of 16 bytes each
+  int64_t ldmatrix_conflicts = 0;  ///< accesses that these took beyond one each
 };
 Stats& stats();
-extern const Op op_syncwarp;
+
 }  // namespace brisk::simt

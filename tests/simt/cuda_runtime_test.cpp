@@ -1,11 +1,9 @@
 // The CUDA backend's runtime on the emulated device: runs of a small plan whose kernels are written here.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <optional>
+#include <set>
 
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/runtime.h"
@@ -13,6 +11,7 @@
 #include "graph/op_table.h"
 #include "kernels/common/cuda.h"
 #include "simt/device_buffer.h"
+#include "simt/emulated_device.h"
 
 namespace brisk::backend::cuda {
 namespace {
@@ -23,6 +22,7 @@ using graph::Stage;
 using graph::ValueId;
 
 constexpr int64_t kSamples = 5;
+constexpr int64_t kEvaluated = 100;  // so that the plan of evaluation lies in the block otherwise
 
 // ---- kernels: one thread does all
 
@@ -135,7 +135,6 @@ Graph make_graph(bool trains) {
   const ValueId loaded = graph.emit("load", {x});
   graph.value(loaded).offset = 0;
   graph.emit("total", {loaded}, {{"slot", int64_t{0}}});
-  graph.arena_bytes = 512;
   if (!trains) {
     const ValueId stored = graph.emit("store", {loaded}, {{"slot", int64_t{0}}});
     graph.outputs = {{"y", stored}};
@@ -164,9 +163,13 @@ Graph make_graph(bool trains) {
 class Fixture {
  public:
   explicit Fixture(bool graphs = true)
-      : device(open_device(0)), memory(device), runtime(device, {.graphs = graphs, .lower = &lower_by_hand}) {
-    values = static_cast<float*>(take(4 * 256));
-    bindings.arena = static_cast<char*>(take(512));
+      : device(open_device(0)),
+        memory(device),
+        block(memory.allocate(4 * 256, "test")),
+        arena(memory.allocate(20480, "test")),
+        runtime(device, {.graphs = graphs, .lower = &lower_by_hand}) {
+    values = reinterpret_cast<float*>(block.bytes());
+    bindings.arena = arena.bytes();
     bindings.parameters = {values};
     bindings.gradients = {values + 64};
     bindings.scale = values + 128;
@@ -177,21 +180,15 @@ class Fixture {
     bound_state = &bindings;
     program = runtime.compile(graph, kSamples, bindings);
   }
-  ~Fixture() {
-    evaluation.reset();
-    program.reset();
-    for (void* const address : taken) memory.release(address);
-  }
-
   void run(StepList list, float x, bool accumulate = false) {
     std::vector<float> rows(kSamples, x);
     const void* const inputs[] = {rows.data()};
     program->run(list, {.inputs = inputs, .accumulate = accumulate, .attempt = attempt});
   }
   std::vector<float> evaluate(float x) {
-    if (!evaluation) evaluation = runtime.compile(evaluation_graph, kSamples, bindings);
-    const std::vector<float> rows(kSamples, x);
-    std::vector<float> y(kSamples, -1);
+    if (!evaluation) evaluation = runtime.compile(evaluation_graph, kEvaluated, bindings);
+    const std::vector<float> rows(kEvaluated, x);
+    std::vector<float> y(kEvaluated, -1);
     const void* const inputs[] = {rows.data()};
     void* const outputs[] = {y.data()};
     evaluation->run(StepList::micro_batch, {.inputs = inputs, .outputs = outputs});
@@ -213,17 +210,11 @@ class Fixture {
   int64_t attempt = 0;
   OpenDevice device;
   DeviceMemory memory;
+  DeviceBlock block, arena;
   CudaRuntime runtime;
   Bindings bindings;
   float* values = nullptr;
   std::unique_ptr<Program> program, evaluation;
-
- private:
-  void* take(int64_t bytes) {
-    taken.push_back(memory.allocate(bytes, "test"));
-    return taken.back();
-  }
-  std::vector<void*> taken;
 };
 
 constexpr StepList kBoth = StepList::micro_batch_and_update;
@@ -311,6 +302,35 @@ TEST(CudaRuntime, ReportsComeInTheOrderOfRunsAndLate) {
   });
 }
 
+TEST(CudaRuntime, RunsThatNobodyAsksForKeepTheirInputs) {
+  simt::for_each_schedule([] {
+    Fixture f;
+    for (int run = 0; run < 4; ++run) f.run(kBoth, static_cast<float>(run));
+    for (int run = 0; run < 4; ++run) EXPECT_EQ(f.report().totals[0], 5 * run);
+  });
+}
+
+TEST(CudaRuntime, PlansThatTakeTurnsDoNotOverwriteEachOther) {
+  simt::for_each_schedule(
+      [] {
+        Fixture f;
+        f.evaluate(0);
+        f.report();
+        const std::vector<float> rows(kEvaluated, 2);
+        const void* const inputs[] = {rows.data()};
+        for (int turn = 0; turn < 6; ++turn) {
+          f.run(kBoth, 1);
+          f.evaluation->run(StepList::micro_batch, {.inputs = inputs});
+          f.run(kBoth, 3);
+          EXPECT_EQ(f.report().totals[0], 5);
+          EXPECT_EQ(f.report().totals[0], 200);
+          EXPECT_EQ(f.report().totals[0], 15);
+        }
+        EXPECT_EQ(f.parameter(), -60);
+      },
+      12);
+}
+
 TEST(CudaRuntime, MoreUnreportedRunsThanTheRingHoldsAreRefused) {
   Fixture f;
   for (int run = 0; run < 4; ++run) f.run(kBoth, 1);
@@ -348,9 +368,9 @@ TEST(CudaRuntime, EvaluationBringsOutputsBetweenUpdates) {
     Fixture f;
     for (int turn = 0; turn < 3; ++turn) {
       f.run(kBoth, 1);
-      EXPECT_EQ(f.evaluate(7), std::vector<float>(kSamples, 7));
+      EXPECT_EQ(f.evaluate(7), std::vector<float>(kEvaluated, 7));
       EXPECT_EQ(f.report().totals[0], 5);
-      EXPECT_EQ(f.report().totals[0], 35);
+      EXPECT_EQ(f.report().totals[0], 700);
       f.run(kBoth, 2);
       EXPECT_EQ(f.report().totals[0], 10);
       EXPECT_EQ(f.parameter(), -7.5f * static_cast<float>(turn + 1));
@@ -398,6 +418,155 @@ TEST(CudaRuntime, TwoRuntimesOfOneDeviceTakeTurns) {
   });
 }
 
+TEST(CudaRuntime, WhatIsReadIsFollowedWhereItMoves) {
+  simt::for_each_schedule([] {
+    Fixture f;
+    float* const elsewhere[] = {f.values + 32};
+    const std::vector<float> rows(kSamples, 1);
+    const void* const inputs[] = {rows.data()};
+    f.run(kBoth, 1);
+    f.report();
+    f.program->run(kBoth, {.inputs = inputs, .parameters = elsewhere});
+    f.report();
+    f.run(kBoth, 1);
+    f.report();
+    EXPECT_EQ(f.parameter(), -7.5f);
+    EXPECT_EQ(f.runtime.entries(), 3);
+  });
+}
+
+TEST(CudaRuntime, TheSteadyStateQueuesAndDoesNotWait) {
+  simt::config().seed = 1;  // nothing is done before it is waited for
+  {
+    Fixture f;
+    Report report;
+    std::vector<int64_t> calls;
+    for (int run = 0; run < 8; ++run) {
+      const int64_t before = simt::calls();
+      f.run(kBoth, 1);
+      calls.push_back(simt::calls() - before);
+      EXPECT_EQ(cudaStreamQuery(f.device.compute.get()), cudaErrorNotReady) << "run " << run;
+      while (f.runtime.report(1, report)) {
+      }
+    }
+    cudaGetLastError();
+    // The device; the last reader, inputs, their event; the graph; results, state, their event.
+    for (size_t run = 2; run < calls.size(); ++run) EXPECT_LE(calls[run], 9) << "run " << run;
+  }
+  simt::config().seed = 0;
+}
+
+// ---- errors
+
+/// All that a fixture can do. Two runs are never unreported when it begins, so that it can be done after an error.
+void do_everything(Fixture& f) {
+  f.run(StepList::micro_batch, 1);
+  f.run(kBoth, 2, true);
+  f.report(1);
+  f.evaluate(3);
+  f.report(1);
+  f.run(StepList::update, 0);
+  f.report();
+  f.report();
+  f.program->refresh_shadows();
+}
+
+bool tidies_up(const std::string& call) {
+  const std::set<std::string> names = {"cudaFree", "cudaFreeHost", "cudaGraphDestroy", "cudaGraphExecDestroy"};
+  return names.count(call) > 0;
+}
+
+TEST(CudaErrors, EachCallMayFailOnceAndNothingIsLost) {
+  const simt::Live before = simt::live();
+  int64_t calls = 0;
+  {
+    simt::reset_device();
+    Fixture f;
+    do_everything(f);
+    calls = simt::calls();
+  }
+  ASSERT_GT(calls, 60);
+  for (int64_t n = 1; n <= calls; ++n) {
+    simt::reset_device();
+    simt::fail_call(n);
+    std::optional<Fixture> f;
+    std::string said;
+    try {
+      f.emplace();
+      do_everything(*f);
+    } catch (const Error& error) {
+      said = error.what();
+      EXPECT_EQ(error.code(), ErrorCode::backend);
+    }
+    SCOPED_TRACE(std::to_string(n) + ": " + simt::failed_call() + ": " + said);
+    // What only tidies up may fail in silence.
+    if (said.empty())
+      EXPECT_TRUE(tidies_up(simt::failed_call()));
+    else
+      EXPECT_NE(said.find("gpu 0"), std::string::npos);
+    if (f) {
+      Report report;
+      while (f->runtime.report(0, report)) {
+      }
+      const float start = f->parameter();
+      f->run(StepList::micro_batch, 1);
+      f->run(kBoth, 2, true);
+      f->report();
+      EXPECT_EQ(f->report().stats[0], 15);
+      EXPECT_EQ(f->parameter(), start - 7.5f);
+      EXPECT_EQ(f->evaluate(4), std::vector<float>(kEvaluated, 4));
+      f->report();
+    }
+    f.reset();
+    EXPECT_EQ(simt::live(), before);
+  }
+  simt::reset_device();
+}
+
+TEST(CudaErrors, ALostDeviceIsSaidAndLetsGo) {
+  const simt::Live before = simt::live();
+  for (const int64_t n : {1, 5, 9, 12}) {
+    simt::reset_device();
+    {
+      Fixture f;
+      f.run(kBoth, 1);
+      simt::fail_call(n, cudaErrorIllegalAddress, true);
+      std::string said;
+      try {
+        for (int run = 0; run < 3; ++run) {
+          f.report();
+          f.run(kBoth, 1);
+        }
+      } catch (const Error& error) {
+        said = error.what();
+      }
+      EXPECT_NE(said.find("is lost for this process: start the program again"), std::string::npos) << said;
+      EXPECT_THROW(f.run(kBoth, 1), Error);
+    }
+    EXPECT_EQ(simt::live(), before);
+    simt::reset_device();
+    Fixture f;
+    f.run(kBoth, 2);
+    f.report();
+    EXPECT_EQ(f.parameter(), -5);
+  }
+}
+
+TEST(CudaErrors, OutOfMemoryInAnyAllocationSaysSoAndTheDeviceGoesOn) {
+  const simt::Live before = simt::live();
+  for (int64_t n = 1; n < 60; ++n) {
+    simt::reset_device();
+    simt::fail_call(n, cudaErrorMemoryAllocation);
+    try {
+      Fixture f;
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::memory || simt::failed_call() == "cudaGetDeviceCount") << error.what();
+    }
+    EXPECT_EQ(simt::live(), before);
+  }
+  simt::reset_device();
+}
+
 TEST(CudaMemory, IsZeroAndExactAndSaysWhatItLacks) {
   const OpenDevice device = open_device(0);
   DeviceMemory memory(device);
@@ -410,6 +579,27 @@ TEST(CudaMemory, IsZeroAndExactAndSaysWhatItLacks) {
   memory.release(block);
   EXPECT_EQ(memory.available_bytes(), before);
   EXPECT_EQ(memory.allocate(0, "nothing"), nullptr);
+}
+
+TEST(CudaMemory, WhatDoesNotFitIsRefusedWithTheNumbers) {
+  simt::reset_device();
+  simt::emulated_device().memory_bytes = 5000000;
+  const OpenDevice device = open_device(0);
+  DeviceMemory memory(device);
+  const DeviceBlock half(memory.allocate(2500000, "parameters"));
+  try {
+    memory.allocate(3000000, "activations");
+    ADD_FAILURE() << "more than the device has was given";
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_EQ(error.code(), ErrorCode::memory);
+    EXPECT_EQ(error.field(), "activations");
+    EXPECT_NE(said.find("needs 3,000,000 bytes on gpu 0 (Emulated GPU), 2,500,000 of 5,000,000 are free"),
+              std::string::npos)
+        << said;
+  }
+  EXPECT_TRUE(DeviceBlock(memory.allocate(2500000, "activations")));
+  simt::reset_device();
 }
 
 }  // namespace

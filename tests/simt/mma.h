@@ -1,4 +1,5 @@
-// Tensor Core instructions of kernels/common/mma.h, emulated to the fragment layouts of the PTX ISA.
+// The instructions of kernels/common/mma.h, emulated to the fragment layouts of the PTX ISA: lane 4 g + t holds
+// elements (row, column) = (g, 2 t), (g, 2 t + 1) of each 8 x 8 part of a matrix.
 #pragma once
 
 #include <immintrin.h>
@@ -6,128 +7,119 @@
 #include "simt/device.h"
 
 namespace brisk::simt {
-inline float h2f(uint16_t h) { return _cvtsh_ss(h); }
-inline float b2f(uint16_t b) {
-  uint32_t u = uint32_t(b) << 16;
-  float r;
-  __builtin_memcpy(&r, &u, 4);
-  return r;
-}
-struct MmaIo {
+
+inline float as_float(__half, uint16_t bits) { return _cvtsh_ss(bits); }
+inline float as_float(__nv_bfloat16, uint16_t bits) { return bits_as<float>(uint32_t{bits} << 16); }
+
+struct Fragments {
   float* d;
-  const uint32_t *a, *b;
+  const uint32_t* a;
+  const uint32_t* b;
   const float* c;
 };
-// D = A(16xK) B(Kx8) + C, fp32 accumulation, k in ascending order (hardware: unspecified order, own rounding).
-template <int K>
-SIMT_NOSAN void mma_core(void* const io[32], const float (&A)[16][K], const float (&B)[K][8]) {
-  float C[16][8];
-  for (int l = 0; l < 32; ++l) {
-    const float* c = static_cast<MmaIo*>(io[l])->c;
-    int g = l >> 2, t = (l & 3) * 2;
-    C[g][t] = c[0];
-    C[g][t + 1] = c[1];
-    C[g + 8][t] = c[2];
-    C[g + 8][t + 1] = c[3];
-  }
-  for (int m = 0; m < 16; ++m)
-    for (int k = 0; k < K; ++k) {
-      float a = A[m][k];
-      for (int n = 0; n < 8; ++n) C[m][n] += a * B[k][n];
-    }
-  for (int l = 0; l < 32; ++l) {
-    float* d = static_cast<MmaIo*>(io[l])->d;
-    int g = l >> 2, t = (l & 3) * 2;
-    d[0] = C[g][t];
-    d[1] = C[g][t + 1];
-    d[2] = C[g + 8][t];
-    d[3] = C[g + 8][t + 1];
-  }
-}
-template <bool BF>
-SIMT_NOSAN void mma_16816_fn(void* const io[32], uint32_t) {
-  float A[16][16], B[16][8];
-  auto cv = [](uint32_t u, int hi) __attribute__((no_sanitize("thread"), no_sanitize("address"))) {
-    uint16_t h = uint16_t(hi ? u >> 16 : u);
-    return BF ? b2f(h) : h2f(h);
-  };
-  for (int l = 0; l < 32; ++l) {
-    auto* p = static_cast<MmaIo*>(io[l]);
-    int g = l >> 2, t = (l & 3) * 2;
-    for (int h = 0; h < 2; ++h) {
-      A[g][t + h] = cv(p->a[0], h);
-      A[g + 8][t + h] = cv(p->a[1], h);
-      A[g][t + 8 + h] = cv(p->a[2], h);
-      A[g + 8][t + 8 + h] = cv(p->a[3], h);
-      B[t + h][g] = cv(p->b[0], h);
-      B[t + 8 + h][g] = cv(p->b[1], h);
+
+using Row = float __attribute__((vector_size(32)));  // eight columns
+
+/// d = a b + c for a 16 x 16 and a 16 x 8 matrix; sums in f32, k ascending (a device's order is its own). The product
+/// of two 16-bit floats is exact in f32.
+template <class T>
+BRISK_SIMT_HARDWARE void multiply_matrices(void* const values[32], uint32_t) {
+  float a[16][16];
+  alignas(32) float b[16][8], c[16][8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const Fragments& own = *static_cast<Fragments*>(values[lane]);
+    const int g = lane / 4, t = lane % 4 * 2;
+    for (int half = 0; half < 2; ++half) {
+      const int shift = 16 * half;
+      for (int part = 0; part < 4; ++part) {
+        a[g + part % 2 * 8][t + part / 2 * 8 + half] = as_float(T(), static_cast<uint16_t>(own.a[part] >> shift));
+      }
+      for (int part = 0; part < 2; ++part) {
+        b[t + part * 8 + half][g] = as_float(T(), static_cast<uint16_t>(own.b[part] >> shift));
+        c[g + part * 8][t + half] = own.c[part * 2 + half];
+      }
     }
   }
-  mma_core<16>(io, A, B);
+  for (int m = 0; m < 16; ++m) {
+    Row sum = *reinterpret_cast<const Row*>(c[m]);
+    for (int k = 0; k < 16; ++k) sum += a[m][k] * *reinterpret_cast<const Row*>(b[k]);
+    *reinterpret_cast<Row*>(c[m]) = sum;
+  }
+  for (int lane = 0; lane < 32; ++lane) {
+    float* d = static_cast<Fragments*>(values[lane])->d;
+    for (int i = 0; i < 4; ++i) d[i] = c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  }
 }
-struct LdmIo {
-  const void* row;
-  uint32_t* r;
+
+struct MatrixRow {
+  const void* address;  ///< of 8 elements
+  uint32_t* parts;
 };
-template <int N, bool TR>
-SIMT_NOSAN void ldm_fn(void* const io[32], uint32_t) {
-  for (int j = 0; j < N; ++j) {
-    uint16_t M[8][8];
-    int bank[8] = {}, worst = 0;
-    for (int i = 0; i < 8; ++i) {
-      const void* p = static_cast<LdmIo*>(io[j * 8 + i])->row;
-      __builtin_memcpy(M[i], p, 16);
-      int& b = bank[reinterpret_cast<uintptr_t>(p) >> 4 & 7];
-      if (++b > worst) worst = b;
+
+template <int Parts, bool Transposed>
+BRISK_SIMT_HARDWARE void load_matrices(void* const values[32], uint32_t) {
+  for (int part = 0; part < Parts; ++part) {
+    uint16_t matrix[8][8];
+    int in_bank[8] = {}, most = 0;  // rows of 16 bytes in the same sixteen bytes of the 128 that one access reaches
+    for (int row = 0; row < 8; ++row) {
+      const void* address = static_cast<MatrixRow*>(values[part * 8 + row])->address;
+      __builtin_memcpy(matrix[row], address, 16);
+      const int rows = ++in_bank[reinterpret_cast<uintptr_t>(address) / 16 % 8];
+      if (rows > most) most = rows;
     }
-    Stats& s = stats();
-    ++s.ldmatrix_phases;
-    s.ldmatrix_conflicts += uint64_t(worst - 1);
-    for (int l = 0; l < 32; ++l) {
-      int a = l >> 2, b = (l & 3) * 2;
-      uint16_t lo = TR ? M[b][a] : M[a][b], hi = TR ? M[b + 1][a] : M[a][b + 1];
-      static_cast<LdmIo*>(io[l])->r[j] = uint32_t(lo) | uint32_t(hi) << 16;
+    count_ldmatrix_phase(most - 1);
+    for (int lane = 0; lane < 32; ++lane) {
+      const int g = lane / 4, t = lane % 4 * 2;
+      const uint32_t low = Transposed ? matrix[t][g] : matrix[g][t];
+      const uint32_t high = Transposed ? matrix[t + 1][g] : matrix[g][t + 1];
+      static_cast<MatrixRow*>(values[lane])->parts[part] = low | high << 16;
     }
   }
 }
-inline void touch16(const void* p, const char* what, Site s) {  // a checked 16-byte read of shared memory by this lane
-  const unsigned char* a = tl_blk->arena;
-  auto* q = static_cast<const unsigned char*>(p);
-  if (reinterpret_cast<uintptr_t>(p) & 15) fail("%s at %s:%d: address %p not 16-byte aligned", what, s.file, s.line, p);
-  if (q < a || q >= a + 300 * 1024)
-    fail("%s at %s:%d: %p is not in this block's shared memory", what, s.file, s.line, p);
-  volatile uint64_t x = static_cast<const volatile uint64_t*>(p)[0];
-  x = static_cast<const volatile uint64_t*>(p)[1];
-  (void)x;
+
+/// What the lane's own read of the row would find wrong.
+inline void check_matrix_row(const void* address, Site site) {
+  if (reinterpret_cast<uintptr_t>(address) % 16) {
+    fail("ldmatrix at %s:%d: address %p is not 16-byte aligned", site.file, site.line, address);
+  }
+  if (!in_shared_memory(address, 16)) {
+    fail("ldmatrix at %s:%d: %p is not in this block's shared memory", site.file, site.line, address);
+  }
+  for (int i = 0; i < 2; ++i) static_cast<void>(static_cast<const volatile uint64_t*>(address)[i]);
 }
-template <int N, bool TR>
-inline void ldmatrix(uint32_t* r, const void* row, Site s) {
-  static const Op op{TR ? "ldmatrix.trans" : "ldmatrix", &ldm_fn<N, TR>, false, true};
-  if (int(lane()) < N * 8) touch16(row, "ldmatrix", s);
-  LdmIo io{row, r};
-  warp_collective(~0u, &op, &io, s);
+
+template <int Parts, bool Transposed>
+void load_matrix(uint32_t* parts, const void* row, Site site) {
+  static constexpr WarpOperation kOperation{Transposed ? "ldmatrix.trans" : "ldmatrix",
+                                            &load_matrices<Parts, Transposed>, false, true};
+  if (lane() < Parts * 8) check_matrix_row(row, site);
+  MatrixRow own{row, parts};
+  warp_collective(~0u, kOperation, &own, site);
 }
+
 }  // namespace brisk::simt
 
 namespace brisk::kernels {
-inline void ldmatrix_x4(uint32_t (&r)[4], const void* row, SIMT_SITE) { simt::ldmatrix<4, false>(r, row, SIMT_HERE); }
-inline void ldmatrix_x2(uint32_t (&r)[2], const void* row, SIMT_SITE) { simt::ldmatrix<2, false>(r, row, SIMT_HERE); }
-inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row, SIMT_SITE) {
-  simt::ldmatrix<4, true>(r, row, SIMT_HERE);
+
+inline void ldmatrix_x4(uint32_t (&r)[4], const void* row, simt::Site site = simt::Site::here()) {
+  simt::load_matrix<4, false>(r, row, site);
 }
-inline void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row, SIMT_SITE) {
-  simt::ldmatrix<2, true>(r, row, SIMT_HERE);
+inline void ldmatrix_x2(uint32_t (&r)[2], const void* row, simt::Site site = simt::Site::here()) {
+  simt::load_matrix<2, false>(r, row, site);
 }
-inline void mma_m16n8k16(__half, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const float (&c)[4],
-                         SIMT_SITE) {
-  static const simt::Op op{"mma.m16n8k16.f16", &simt::mma_16816_fn<false>, false, true};
-  simt::MmaIo io{d, a, b, c};
-  simt::warp_collective(~0u, &op, &io, SIMT_HERE);
+inline void ldmatrix_x4_trans(uint32_t (&r)[4], const void* row, simt::Site site = simt::Site::here()) {
+  simt::load_matrix<4, true>(r, row, site);
 }
-inline void mma_m16n8k16(__nv_bfloat16, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                         const float (&c)[4], SIMT_SITE) {
-  static const simt::Op op{"mma.m16n8k16.bf16", &simt::mma_16816_fn<true>, false, true};
-  simt::MmaIo io{d, a, b, c};
-  simt::warp_collective(~0u, &op, &io, SIMT_HERE);
+inline void ldmatrix_x2_trans(uint32_t (&r)[2], const void* row, simt::Site site = simt::Site::here()) {
+  simt::load_matrix<2, true>(r, row, site);
 }
+
+template <class T>
+inline void mma_m16n8k16(T, float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const float (&c)[4],
+                         simt::Site site = simt::Site::here()) {
+  static constexpr simt::WarpOperation kOperation{"mma.m16n8k16", &simt::multiply_matrices<T>, false, true};
+  simt::Fragments own{d, a, b, c};
+  simt::warp_collective(~0u, kOperation, &own, site);
+}
+
 }  // namespace brisk::kernels

@@ -1,5 +1,6 @@
-// The twin of the CUDA backend in a build without one: it says so.
+// The twin of cuda/runtime/ in a build without a CUDA toolkit: it says so. Plans for devices can be made all the same.
 #include "backend/cuda.h"
+#include "backend/cuda/lowering.h"
 #include "brisk/error.h"
 
 namespace brisk::backend::cuda {
@@ -13,15 +14,11 @@ const Backend& cuda_backend(Device device) {
               std::string(kAbsent) + "; use .device = cpu(), or configure with -DBRISK_CUDA=ON (toolkit >= 12)");
 }
 
-std::shared_ptr<const Target> cuda_target(Device device) { return cuda_backend(device).target(); }
-
-std::shared_ptr<const Target> cuda_target(const std::string&) { return nullptr; }
-
-std::vector<std::string> cuda_profiles() { return {}; }
-
 std::vector<Device> cuda_devices(std::string& why_not) {
   why_not = kAbsent;
   return {};
 }
+
+const Profile* device_profile(Device) { return nullptr; }
 
 }  // namespace brisk::backend::cuda

@@ -42,7 +42,7 @@ CudaProgram::CudaProgram(CudaRuntime& runtime, const Graph& graph, int64_t sampl
   runtime.reserve(layout_);
 }
 
-CudaProgram::~CudaProgram() { runtime_.forget(this); }
+CudaProgram::~CudaProgram() { runtime_.settle(); }
 
 // ---- addresses
 
@@ -133,8 +133,8 @@ void CudaProgram::follow(float* const* parameters) {
   const size_t count = parameters ? graph_.parameters.size() : 0;
   const bool same = parameters_.size() == count && std::equal(parameters_.begin(), parameters_.end(), parameters);
   if (same && generation_ == runtime_.generation()) return;
-  runtime_.settle();  // the tables may be on their way, the graphs may run
-  generation_ = -1;   // should this fail
+  if (generation_ >= 0) runtime_.wait();  // the tables may be on their way, the graphs may run
+  generation_ = -1;                       // should this fail
   parameters_.assign(parameters, parameters + count);
   bind();
 }
@@ -235,14 +235,11 @@ int64_t CudaProgram::launch(StepList list, bool accumulate, int parity, cudaStre
 
 namespace {
 
-/// Ends a capture whatever happened in it, so that the stream can be used again.
+/// Ends a capture whatever happened in it, so that the stream can be used again; an error when it has ended already.
 void abandon_capture(cudaStream_t stream) noexcept {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) {
-    cudaGraph_t graph = nullptr;
-    cudaStreamEndCapture(stream, &graph);
-    const GraphHandle taken(graph);
-  }
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream, &graph);
+  const GraphHandle taken(graph);
   cudaGetLastError();
 }
 

@@ -45,8 +45,7 @@ std::unique_ptr<Program> CudaRuntime::compile(const graph::Graph& graph, int64_t
 void CudaRuntime::reserve(const RunLayout& layout) {
   const int64_t stride = (layout.results_bytes + 63) / 64 * 64 + kStateBytes;
   if (layout.bytes <= block_bytes_ && layout.upload_bytes <= staging_bytes_ && stride <= results_stride_) return;
-  check(cudaStreamSynchronize(device_.copies.get()), "waiting for the device");
-  check(cudaStreamSynchronize(device_.compute.get()), "waiting for the device");
+  wait();
   if (layout.bytes > block_bytes_) move_block(layout.bytes);
   if (stride > results_stride_) move_results(stride);
   if (layout.upload_bytes <= staging_bytes_) return;
@@ -130,15 +129,15 @@ void CudaRuntime::finish(const Results& results) {
   ++runs_;
 }
 
+void CudaRuntime::wait() {
+  check(cudaStreamSynchronize(device_.copies.get()), "waiting for the device");
+  check(cudaStreamSynchronize(device_.compute.get()), "waiting for the device");
+}
+
 void CudaRuntime::settle() noexcept {
   for (const Stream* stream : {&device_.copies, &device_.compute})
     if (cudaStreamSynchronize(stream->get()) != cudaSuccess) cudaGetLastError();
   owner_ = nullptr;
-}
-
-void CudaRuntime::forget(const CudaProgram* program) noexcept {
-  settle();
-  if (owner_ == program) owner_ = nullptr;
 }
 
 // ---- reports

@@ -65,10 +65,11 @@ class CudaRuntime : public Runtime {
   bool send(const CudaProgram* program, const RunLayout& layout);
   /// Queues the copies of a run's results behind it, and counts it.
   void finish(const Results& results);
-  /// After an error: waits for all that is queued, as far as the device still answers.
+  /// Waits for all that is queued.
+  void wait();
+  /// After an error, and before a program is destroyed: waits for all that is queued, as far as the device still
+  /// answers.
   void settle() noexcept;
-  /// Before a program is destroyed.
-  void forget(const CudaProgram* program) noexcept;
   void count_entries(int64_t count) { entries_ += count; }
 
  private:
