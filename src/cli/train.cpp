@@ -18,6 +18,7 @@ struct TrainOptions {
   int64_t accumulate = 1;
   int64_t batch = 64;
   DataOptions data;
+  std::string device = "cpu";
   double epochs = 5;
   double learning_rate = 0.05;
   ModelChoice model;
@@ -82,7 +83,11 @@ int run(const TrainOptions& options) {
   Trainer trainer(model, classifies ? cross_entropy() : mse(), optimizer_of(options),
                   {.accumulate = options.accumulate,
                    .batch = options.batch,
+<<<<<<< HEAD
                    .precision = parse_precision(options.precision),
+=======
+                   .device = parse_device(options.device),
+>>>>>>> main
                    .threads = options.threads});
   if (classifies) trainer.add_metric("accuracy", accuracy());
   std::printf("%s", trainer.summary().c_str());
@@ -114,6 +119,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
   add_data_options(*command, options->data);
   command->add_option("--accumulate", options->accumulate, "micro-batches an update")->capture_default_str();
   command->add_option("--batch", options->batch, "samples a micro-batch")->capture_default_str();
+  add_device_option(*command, options->device);
   command->add_option("--epochs", options->epochs, "fractions are allowed")->capture_default_str();
   command->add_option("--learning-rate", options->learning_rate, "the peak")->capture_default_str();
   command->add_option("--momentum", options->momentum, "of sgd")->capture_default_str();
