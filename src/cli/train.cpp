@@ -83,11 +83,8 @@ int run(const TrainOptions& options) {
   Trainer trainer(model, classifies ? cross_entropy() : mse(), optimizer_of(options),
                   {.accumulate = options.accumulate,
                    .batch = options.batch,
-<<<<<<< HEAD
-                   .precision = parse_precision(options.precision),
-=======
                    .device = parse_device(options.device),
->>>>>>> main
+                   .precision = parse_precision(options.precision),
                    .threads = options.threads});
   if (classifies) trainer.add_metric("accuracy", accuracy());
   std::printf("%s", trainer.summary().c_str());

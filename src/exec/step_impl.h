@@ -234,6 +234,7 @@ class Step::Impl {
   float scale_ = 1;           // that the next update's gradient carries, as far as reported
   float gradient_scale_ = 1;  // that the gradients carry which lie in the arena
   int64_t skipped_ = 0;
+  int64_t ended_attempts_ = 0;  // windows that have ended, as far as reported
   double gradient_norm_ = 0, rate_ = 0;
   std::chrono::steady_clock::time_point started_{};
 };

@@ -178,7 +178,9 @@ Clock FitLoop::reported_clock() const {
   clock.epochs = epochs_at(shape_, reported);
   clock.samples += shape_.rows_before(reported.micro) - shape_.rows_before(state.position.micro);
   clock.seconds = seconds_before_ + elapsed();
-  clock.updates = parts_.step->clock().updates;
+  const Clock of_step = parts_.step->clock();
+  clock.attempts = of_step.attempts;
+  clock.updates = of_step.updates;
   return clock;
 }
 
