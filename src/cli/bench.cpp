@@ -59,7 +59,10 @@ Result measure(const BenchOptions& options) {
   const Optimizer optimizer =
       sgd({.groups = {{.match = "*", .weight_decay = 5e-4}}, .learning_rate = 0.01, .momentum = 0.9});
   Step step(model, cross_entropy(), optimizer,
-            {.batch = batch, .precision = parse_precision(options.precision), .threads = options.threads.value_or(0)});
+            {.batch = batch,
+             .device = parse_device(options.device),
+             .precision = parse_precision(options.precision),
+             .threads = options.threads.value_or(0)});
   const Samples samples(named, batch);
   const ConstView x = samples.input, y = samples.target;
 
@@ -139,6 +142,7 @@ void add_bench(CLI::App& app, Outcome&) {
   command->add_option("--batch", options->batch, "samples a step [64], rows a call of --predict [1]");
   command->add_option("--callers", options->callers, "threads that call at once, with --predict")
       ->capture_default_str();
+  add_device_option(*command, options->device);
   command->add_option("--precision", options->precision, "f32")->capture_default_str();
   command->add_flag("--predict", options->predict, "measure inference: latency and throughput of a Predictor");
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();

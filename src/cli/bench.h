@@ -14,6 +14,7 @@ namespace brisk::cli {
 struct BenchOptions {
   std::optional<int64_t> batch;  ///< 64, of predictions 1
   int callers = 1;               ///< of predictions
+  std::string device = "cpu";
   bool json = false;
   ModelChoice model;
   std::string precision = "f32";

@@ -53,6 +53,7 @@ nlohmann::ordered_json bench_predictions(const BenchOptions& options) {
   const Model model(named.function, named.input);
   const Predictor predictor(model, {.batches = {batch},
                                     .concurrency = options.callers,
+                                    .device = options.device == "auto" ? cpu() : parse_device(options.device),
                                     .precision = parse_precision(options.precision),
                                     .threads = options.threads.value_or(1)});
   const Samples samples(named, batch);

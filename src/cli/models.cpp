@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "brisk/device.h"
 #include "brisk/models.h"
 
 namespace brisk::cli {
@@ -139,6 +140,17 @@ NamedModel find_model(const ModelChoice& choice) {
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
   throw Error(ErrorCode::option, "model \"" + choice.name + "\"", "unknown; there are " + names);
+}
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "cpu, cuda (the first GPU) or auto (the best one that can be used)")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->capture_default_str();
+}
+
+Device parse_device(const std::string& text) {
+  if (text == "auto") return best_device();
+  return text == "cuda" ? gpu(0) : cpu();
 }
 
 Precision parse_precision(const std::string& text) {

@@ -36,6 +36,10 @@ std::vector<std::string> model_names();
 /// Throws Error [option] that lists the names, or says which variants the model has.
 NamedModel find_model(const ModelChoice& choice);
 
+void add_device_option(CLI::App& command, std::string& device);
+/// "cpu", "cuda" (the first GPU) or "auto" (best_device()).
+Device parse_device(const std::string& text);
+
 /// "f32" ... Throws Error [option].
 Precision parse_precision(const std::string& text);
 

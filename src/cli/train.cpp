@@ -18,6 +18,7 @@ struct TrainOptions {
   int64_t accumulate = 1;
   int64_t batch = 64;
   DataOptions data;
+  std::string device = "cpu";
   double epochs = 5;
   double learning_rate = 0.05;
   ModelChoice model;
@@ -79,7 +80,10 @@ int run(const TrainOptions& options) {
   Model model = data.saved.make(options.seed);
   const bool classifies = !data.saved.classes.empty();
   Trainer trainer(model, classifies ? cross_entropy() : mse(), optimizer_of(options),
-                  {.accumulate = options.accumulate, .batch = options.batch, .threads = options.threads});
+                  {.accumulate = options.accumulate,
+                   .batch = options.batch,
+                   .device = parse_device(options.device),
+                   .threads = options.threads});
   if (classifies) trainer.add_metric("accuracy", accuracy());
   std::printf("%s", trainer.summary().c_str());
   std::fflush(stdout);
@@ -110,6 +114,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
   add_data_options(*command, options->data);
   command->add_option("--accumulate", options->accumulate, "micro-batches an update")->capture_default_str();
   command->add_option("--batch", options->batch, "samples a micro-batch")->capture_default_str();
+  add_device_option(*command, options->device);
   command->add_option("--epochs", options->epochs, "fractions are allowed")->capture_default_str();
   command->add_option("--learning-rate", options->learning_rate, "the peak")->capture_default_str();
   command->add_option("--momentum", options->momentum, "of sgd")->capture_default_str();

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/runtime.h"
-#include "brisk/error.h"
+#include "brisk/brisk.h"
 #include "graph/op_table.h"
 #include "kernels/common/cuda.h"
 #include "simt/device_buffer.h"
@@ -68,6 +68,10 @@ __global__ void descend(const Entry* table, const float* rate, const float* rati
   if (status->kind == kernels::Status::kNone) *table->parameter -= *rate * *ratio * *table->gradient;
 }
 
+__global__ void select_row(const int64_t* counters, const float* schedule, float* selected, int columns) {
+  for (int i = 0; i < columns; ++i) selected[i] = schedule[counters[0] % kScheduledUpdates * columns + i];
+}
+
 __global__ void count_update(int64_t* counters, float* scale, const kernels::Status* status) {
   if (status->kind != kernels::Status::kNone) return;
   counters[0] += 1;
@@ -109,6 +113,11 @@ Lowering lower_by_hand(const Graph& graph, const std::vector<int32_t>& nodes, in
     add([floats](const Operands& o, CudaStream stream) {
       start(kernels::launch(measure, 1, 1, 0, stream, o.input<float>(1), o.output<float>(0), floats));
     });
+  } else if (op == "select_scalars") {
+    const auto columns = static_cast<int>(graph.scalars.size());
+    add([columns](const Operands& o, CudaStream stream) {
+      start(kernels::launch(select_row, 1, 1, 0, stream, o.input<int64_t>(0), o.schedule, o.selected, columns));
+    });
   } else if (op == "sgd_walk") {
     const int table = lowering.table(sizeof(Entry), [](const Operands& o, void* host) {
       const Entry entry{o.input<float>(5), o.output<float>(0)};
@@ -124,8 +133,9 @@ Lowering lower_by_hand(const Graph& graph, const std::vector<int32_t>& nodes, in
   return lowering;
 }
 
-/// x [N] -> total, and its sum as the gradient of one parameter; in evaluation also an output.
-Graph make_graph(bool trains) {
+/// x [N] -> total, and its sum as the gradient of one parameter; in evaluation also an output. scheduled: the rate is
+/// selected on the device.
+Graph make_graph(bool trains, bool scheduled = false) {
   Graph graph;
   graph.phase = trains ? graph::Phase::train : graph::Phase::evaluate;
   graph.totals = {"loss"};
@@ -143,17 +153,26 @@ Graph make_graph(bool trains) {
   const ValueId sum = graph.emit("batch_sum", {loaded}, {}, "", {}, Stage::backward);
   graph.value(sum).offset = 256;
   const ValueId gradient = graph.emit("store_gradient", {sum}, {{"slot", int64_t{0}}}, "", {}, Stage::backward);
-  const ValueId rate = graph.scalar_value(graph.add_scalar("rate"));
+  const int32_t rate_slot = graph.add_scalar("rate");
+  ValueId rate = graph.scalar_value(rate_slot);
+  if (scheduled) {
+    const ValueId counters = graph.add_value({DType::i64, 0, Shape({4})}, Place::state, 1);
+    rate =
+        graph.emit("select_scalars", {counters}, {{"slots", std::vector<int64_t>{rate_slot}}}, "", {}, Stage::update);
+  }
   const ValueId ratio = graph.scalar_value(graph.add_scalar("ratio"));
   const ValueId first = graph.scalar_value(graph.add_scalar("first"));
   const ValueId parameter = graph.add_value({DType::f32, 0, Shape({})}, Place::parameter, 0);
-  const ValueId stats = graph.emit("gradient_stats", {ratio, gradient}, {{"clip_norm", 0.0}}, "", {}, Stage::update);
+  const ValueId stats =
+      graph.emit("gradient_stats", {ratio, gradient}, {{"clip_norm", 0.0}, {"scaled", false}}, "", {}, Stage::update);
   graph.value(stats).offset = 256;
   graph.add_node("sgd_walk", {rate, ratio, first, stats, parameter, gradient},
                  {{"momentum", 0.0},
                   {"dampening", 0.0},
                   {"nesterov", false},
                   {"rate_scale", std::vector<double>{1}},
+                  {"shadow", "none"},
+                  {"shadowed", std::vector<int64_t>{}},
                   {"weight_decay", std::vector<double>{0}}},
                  "sgd", {}, Stage::update);
   return graph;
@@ -399,6 +418,36 @@ TEST(CudaRuntime, ABlockHasTheBytesThatArithmeticSays) {
   EXPECT_EQ(f.runtime.scratch_bytes(), run_layout(f.graph, kSamples, {sizeof(Entry)}).bytes);
 }
 
+/// Rates of 700 updates go through the ring of 256, row by row as the host learns how far the device is; a plan of
+/// another form uses the block in between.
+TEST(CudaRuntime, TheDeviceReadsItsRatesFromTheRing) {
+  simt::for_each_schedule([] {
+    Fixture f;
+    const Graph graph = make_graph(true, true);
+    std::vector<float> ring(kScheduledUpdates * graph.scalars.size(), -1e9f);
+    f.bindings.schedule = ring.data();
+    const std::unique_ptr<Program> program = f.runtime.compile(graph, kSamples, f.bindings);
+    const std::vector<float> rows(kSamples, 1);
+    const void* const inputs[] = {rows.data()};
+    float expected = 0;
+    int64_t scheduled = 0;
+    for (int64_t update = 0; update < 700; ++update) {
+      if (scheduled <= update) {
+        const int64_t last = update - 2 + kScheduledUpdates;  // two updates may be on their way
+        for (; scheduled < last; ++scheduled)
+          ring[static_cast<size_t>(scheduled % kScheduledUpdates) * graph.scalars.size()] =
+              static_cast<float>(scheduled % 100 + 1);
+      }
+      if (update % 200 == 50) f.evaluate(1);
+      program->run(kBoth, {.inputs = inputs, .scheduled = scheduled});
+      expected -= 5 * static_cast<float>(update % 100 + 1);
+      Report report;
+      while (f.runtime.report(2, report)) EXPECT_EQ(report.fault.kind, Fault::Kind::none);
+    }
+    EXPECT_EQ(f.parameter(), expected);
+  });
+}
+
 TEST(CudaRuntime, TwoRuntimesOfOneDeviceTakeTurns) {
   simt::for_each_schedule([] {
     Fixture a;
@@ -416,6 +465,24 @@ TEST(CudaRuntime, TwoRuntimesOfOneDeviceTakeTurns) {
     }
     EXPECT_EQ(a.parameter(), -30);
   });
+}
+
+TEST(CudaRuntime, AStepTakesExactlyThePlansBytes) {
+  const auto network = [](Var x) {
+    return linear(flatten(relu(batch_norm(conv2d(x, {.bias = false, .channels = 5, .kernel = 3})))), 3);
+  };
+  for (const Precision precision : {Precision::f32}) {
+    const int64_t before = simt::live().bytes;
+    Model model([&](Var x) { return network(x); }, {2, 7, 7});
+    Step step(model, cross_entropy(), adam({.learning_rate = 0.01}),
+              {.batch = 6, .device = gpu(0), .precision = precision});
+    const int64_t planned = step.plan().bytes().total;
+    const std::vector<float> x(6 * 2 * 7 * 7, 0.5f);
+    const std::vector<int64_t> labels(6, 1);
+    EXPECT_EQ(simt::live().bytes, before) << "nothing is taken before the first run";
+    for (int run = 0; run < 3; ++run) step.run(view(x, {6, 2, 7, 7}), view(labels, {6}));
+    EXPECT_EQ(simt::live().bytes - before, planned);
+  }
 }
 
 TEST(CudaRuntime, WhatIsReadIsFollowedWhereItMoves) {
