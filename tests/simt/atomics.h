@@ -16,7 +16,7 @@ T update_atomically(T* address, Update update) {
   static_assert(std::is_integral_v<T>, "kernels use atomics on integers only");
   if (reinterpret_cast<uintptr_t>(address) % sizeof(T))
     fail("misaligned address of an atomic: %p", static_cast<void*>(address));
-  trace_write(address, sizeof(T));
+  trace_update(address, sizeof(T));
   T old = __atomic_load_n(address, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(address, &old, update(old), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }

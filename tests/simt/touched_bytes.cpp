@@ -68,8 +68,10 @@ void end_trace() {
   trace().written.clear();
 }
 
-void trace_write(const void* address, uint64_t bytes) {
-  if (kTraced) touch(address, bytes, true);
+void trace_update(const void* address, uint64_t bytes) {
+  if (!kTraced) return;
+  touch(address, bytes, false);
+  touch(address, bytes, true);
 }
 
 }  // namespace brisk::simt

@@ -28,7 +28,7 @@ std::vector<TouchedBytes> touched_bytes();
 // ---- between the emulation's own parts ----
 void begin_trace(Site launch);
 void end_trace();
-/// For atomics, of which only the reading is reported.
-void trace_write(const void* address, uint64_t bytes);
+/// For atomics, whose writing is not reported.
+void trace_update(const void* address, uint64_t bytes);
 
 }  // namespace brisk::simt
