@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "brisk/export.h"
+#include "brisk/precision.h"
 
 namespace brisk {
 
@@ -51,6 +52,8 @@ class BRISK_EXPORT Plan {
   explicit Plan(std::shared_ptr<const exec::CompiledPlan> plan);
   PlanBytes bytes() const;
   int64_t batch() const;
+  /// What Precision::automatic has become.
+  Precision precision() const;
   /// The device and its instruction set: "cpu avx512".
   std::string target() const;
   std::vector<PlanStep> steps() const;

@@ -41,6 +41,12 @@ bool has_state(const graph::Graph& plan) {
                      [](const graph::Value& value) { return value.place == graph::Place::state; });
 }
 
+Precision resolve(Precision asked, const backend::Target& target) {
+  if (asked != Precision::automatic) return asked;
+  const DType type = target.matrix_type();
+  return type == DType::bf16 ? Precision::bf16 : type == DType::f16 ? Precision::fp16 : Precision::f32;
+}
+
 namespace {
 
 int64_t slot_bytes(const graph::Graph& plan, graph::Place place) {
@@ -96,6 +102,7 @@ std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source) {
 Plan::Plan(std::shared_ptr<const exec::CompiledPlan> plan) : plan_(std::move(plan)) {}
 
 PlanBytes Plan::bytes() const { return plan_->bytes; }
+Precision Plan::precision() const { return plan_->source.request.precision; }
 int64_t Plan::batch() const { return plan_->source.request.samples; }
 std::string Plan::target() const { return plan_->source.target->name(); }
 
@@ -174,8 +181,9 @@ std::string microseconds(double seconds) {
 
 std::string Plan::explain() const {
   const PlanBytes bytes = plan_->bytes;
-  std::string text = cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ",
-                         plan_->source.target->name(), ", ", plan_->source.threads, " threads\n");
+  std::string text =
+      cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ", plan_->source.target->name(), ", ",
+          plan_->source.threads, " threads, ", name(precision()), "\n");
   for (const PlanStep& step : steps()) {
     text +=
         cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",
