@@ -1,4 +1,4 @@
-// Distinct bytes of device memory that launches touch: counted in the traced build, whose kernels clang compiles so
+// Distinct bytes of device memory that launches touch: counted in the traced build, whose kernels are made so
 // that they report each load and store.
 #pragma once
 
