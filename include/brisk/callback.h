@@ -35,9 +35,11 @@ struct UpdateReport {
   double gradient_norm = 0;  ///< of the last update
   double learning_rate = 0;  ///< of the last update
   double loss = 0;           ///< exact mean over `samples`, as metrics and terms are
+  double loss_scale = 1;     ///< of the next update; 1 but in Precision::fp16
   std::vector<NamedMean> metrics{};
   int64_t samples = 0;
   double samples_per_s = 0;  ///< evaluations and other callbacks' time left out
+  int64_t skipped = 0;       ///< updates skipped since the trainer's start (fp16)
   std::vector<NamedMean> terms{};
 };
 

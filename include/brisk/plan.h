@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "brisk/export.h"
+#include "brisk/precision.h"
 
 namespace brisk {
 
@@ -33,7 +34,7 @@ struct PlanBytes {
 
 /// A kernel of the plan, in the order in which they run.
 struct PlanStep {
-  double bytes = 0;  ///< operands read and written once
+  double bytes = 0;  ///< operands read or written once, workspace written and read; 0: a view, which moves nothing
   double flops = 0;
   std::string implementation{};
   std::vector<std::string> declined{};  ///< "onednn: would reorder ..."
@@ -51,6 +52,8 @@ class BRISK_EXPORT Plan {
   explicit Plan(std::shared_ptr<const exec::CompiledPlan> plan);
   PlanBytes bytes() const;
   int64_t batch() const;
+  /// What Precision::automatic has become.
+  Precision precision() const;
   /// The device and its instruction set: "cpu avx512".
   std::string target() const;
   std::vector<PlanStep> steps() const;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "brisk/export.h"
+
 namespace brisk {
 
 /// A recipe, not an element type: which values have 16 bits. Whatever the recipe, parameters, moments, gradients of
@@ -15,11 +17,11 @@ enum class Precision : uint8_t {
   f32,
   bf16,       ///< bfloat16: the range of f32, 8 bits of precision
   fp16,       ///< IEEE half: 11 bits of precision, at most 65504; with a dynamic loss scale (StepOptions.loss_scale)
-  automatic,  ///< what the device has matrix units for: bf16, else fp16; f32 on a CPU. Plan::text() says which
+  automatic,  ///< what the device has matrix units for: bf16, else fp16; f32 on a CPU. Plan::precision() says which
 };
 
 /// "f32", "bf16", "fp16", "automatic"
-const char* name(Precision precision);
+BRISK_EXPORT const char* name(Precision precision);
 
 /// Dynamic loss scaling of Precision::fp16: gradients are computed times the scale, and unscaled before anything looks
 /// at them. An update whose gradient is not finite is skipped: nothing moves, the schedule does not advance, and the

@@ -22,7 +22,7 @@ struct PredictorOptions {
   /// than processors allow: calls that share one would only interrupt each other.
   int concurrency = 1;
   Device device = cpu();  ///< the only one in this release; it also predicts with a model that a GPU trains
-  Precision precision = Precision::f32;
+  Precision precision = Precision::f32;  ///< 16-bit ones round the values and activations as training does
   int threads = 1;  ///< that work on one call; 1: the caller's alone; 0: as many as this process is allowed
 };
 

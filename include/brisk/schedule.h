@@ -42,6 +42,7 @@ constexpr Duration operator""_hours(unsigned long long n) { return {3600.0 * sta
 
 /// How far training has come.
 struct Clock {
+  int64_t attempts = 0;  ///< windows that have ended: updates, and those that were skipped or failed
   double epochs = 0;
   int64_t samples = 0;
   double seconds = 0;

@@ -43,7 +43,8 @@ struct StepOptions {
   /// Where the step runs; needed from prepare() on, plans are made without it. A GPU works on while run() returns: what
   /// a run did is known up to two runs later.
   Device device = cpu();
-  Count global_batch{};  ///< samples of an update = batch x accumulate
+  Count global_batch{};    ///< samples of an update = batch x accumulate
+  LossScale loss_scale{};  ///< of Precision::fp16
   Precision precision = Precision::f32;
   std::vector<Field> targets{};  ///< of a loss of the user's own; built-in losses infer theirs
   int threads = 0;               ///< 0: as many as this process is allowed
@@ -66,8 +67,10 @@ struct StepTotals {
   double gradient_norm = 0;  ///< of the last update
   double learning_rate = 0;  ///< of the last update (of the next one when there was none)
   double loss = 0;           ///< sum over terms of factor x mean
+  double loss_scale = 1;     ///< of the next update; 1 but in Precision::fp16
   std::vector<NamedMean> metrics{};
   int64_t samples = 0;  ///< since the last read
+  int64_t skipped = 0;  ///< updates skipped since the step's start, whose gradients were not finite (fp16)
   std::vector<NamedMean> terms{};
 };
 
@@ -94,7 +97,8 @@ class BRISK_EXPORT Step {
 
   /// One micro-batch: at most `batch` rows (fewer: exact, with a plan of its own). Updates at the end of a window.
   /// Views may be reused when it returns. Throws Error [data] for wrong names, shapes, dtypes, bad labels; [numeric]
-  /// for a gradient that is not finite (the update is skipped, parameters untouched); [memory] when it does not fit.
+  /// for a gradient that is not finite (the update is skipped, parameters untouched; in fp16 only when it is the last
+  /// of LossScale::maximum_skips in a row); [memory] when it does not fit.
   /// On a GPU, [data] of labels and [numeric] may be those of one of the two runs before, as the message says; the rows
   /// of this call are taken in any case.
   void run(const ConstView& input, const ConstView& target);
@@ -112,7 +116,8 @@ class BRISK_EXPORT Step {
   void forward_backward(const ConstView& input, const ConstView& target);
   void forward_backward(const Feed& feed);
   void update();
-  /// Gradient of a parameter in PyTorch's layout: of the window so far. Throws Error [state] for an unknown name.
+  /// Gradient of a parameter in PyTorch's layout: of the window so far, without the loss scale. Throws Error [state]
+  /// for an unknown name.
   Tensor gradient(std::string_view parameter) const;
   void set_gradient(std::string_view parameter, const ConstView& value);
 

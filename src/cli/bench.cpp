@@ -31,6 +31,7 @@ struct Result {
   double loss = 0;
   double median_ms = 0;
   int64_t plan_bytes = 0;
+  std::string precision;
   size_t steps = 0;
   int threads = 0;
 };
@@ -81,6 +82,7 @@ Result measure(const BenchOptions& options) {
   result.loss = step.read().loss;
   const Plan plan = step.plan();
   result.isa = plan.target();
+  result.precision = name(plan.precision());
   result.plan_bytes = plan.bytes().total;
   result.threads = step.threads();
   return result;
@@ -94,7 +96,7 @@ nlohmann::ordered_json to_json(const BenchOptions& options, const Result& result
   };
   out["model"] = options.model.name;
   out["batch"] = options.batch.value_or(kBatch);
-  out["precision"] = options.precision;
+  out["precision"] = result.precision;
   out["threads"] = result.threads;
   out["steps"] = result.steps;
   out["median_ms"] = result.median_ms;
@@ -143,7 +145,7 @@ void add_bench(CLI::App& app, Outcome&) {
   command->add_option("--callers", options->callers, "threads that call at once, with --predict")
       ->capture_default_str();
   add_device_option(*command, options->device);
-  command->add_option("--precision", options->precision, "f32")->capture_default_str();
+  command->add_option("--precision", options->precision, "f32, bf16, fp16 or automatic")->capture_default_str();
   command->add_flag("--predict", options->predict, "measure inference: latency and throughput of a Predictor");
   command->add_option("--seconds", options->seconds, "how long to measure")->capture_default_str();
   command->add_option("--threads", options->threads,

@@ -80,7 +80,7 @@ nlohmann::ordered_json bench_predictions(const BenchOptions& options) {
   nlohmann::ordered_json out;
   out["model"] = options.model.name;
   out["batch"] = batch;
-  out["precision"] = options.precision;
+  out["precision"] = name(plan.precision());
   out["threads"] = options.threads.value_or(1);
   out["callers"] = options.callers;
   out["concurrency"] = predictor.concurrency();

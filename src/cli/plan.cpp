@@ -108,7 +108,7 @@ void add_plan(CLI::App& app, Outcome&) {
   command->add_option("--device", options->device, "cpu or cuda, which need not be in the machine")
       ->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "sgd, adam or adamw")->capture_default_str();
-  command->add_option("--precision", options->precision, "f32")->capture_default_str();
+  command->add_option("--precision", options->precision, "f32, bf16, fp16 or automatic")->capture_default_str();
   command->add_option("--target", options->target, "with --device cuda: h200, h100, a100, ...; default: the machine's");
   command->add_option("--threads", options->threads, "0: all that this process may use")->capture_default_str();
   CLI::Option* const dump = command->add_option("--dump", options->dump, "the graph after this pass, as text");

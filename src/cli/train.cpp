@@ -25,6 +25,7 @@ struct TrainOptions {
   double momentum = 0.9;
   std::string optimizer = "sgd";
   bool picture = false;
+  std::string precision = "f32";
   std::string run_folder;
   std::string save;
   std::string schedule = "cosine";
@@ -83,6 +84,7 @@ int run(const TrainOptions& options) {
                   {.accumulate = options.accumulate,
                    .batch = options.batch,
                    .device = parse_device(options.device),
+                   .precision = parse_precision(options.precision),
                    .threads = options.threads});
   if (classifies) trainer.add_metric("accuracy", accuracy());
   std::printf("%s", trainer.summary().c_str());
@@ -121,6 +123,7 @@ void add_train(CLI::App& app, Outcome& outcome) {
   command->add_option("--optimizer", options->optimizer, "sgd, adam or adamw")
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
       ->capture_default_str();
+  command->add_option("--precision", options->precision, "f32, bf16, fp16 or automatic")->capture_default_str();
   command->add_option("--schedule", options->schedule, "constant or cosine")
       ->check(CLI::IsMember({"constant", "cosine"}))
       ->capture_default_str();

@@ -22,6 +22,9 @@ struct CompiledPlan {
   PlanBytes bytes;
 };
 
+/// Precision::automatic becomes what the target has matrix units for; others stay.
+Precision resolve(Precision asked, const backend::Target& target);
+
 /// Runs the passes and adds up the bytes: arithmetic only.
 std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 #include "core/text.h"
 #include "exec/compiled_plan.h"
@@ -39,6 +40,12 @@ bool SlotLayout::add(const graph::Graph& plan, graph::Place place) {
 bool has_state(const graph::Graph& plan) {
   return std::any_of(plan.values.begin(), plan.values.end(),
                      [](const graph::Value& value) { return value.place == graph::Place::state; });
+}
+
+Precision resolve(Precision asked, const backend::Target& target) {
+  if (asked != Precision::automatic) return asked;
+  const DType type = target.matrix_type();
+  return type == DType::bf16 ? Precision::bf16 : type == DType::f16 ? Precision::fp16 : Precision::f32;
 }
 
 namespace {
@@ -96,6 +103,7 @@ std::shared_ptr<const CompiledPlan> compile_plan(PlanSource source) {
 Plan::Plan(std::shared_ptr<const exec::CompiledPlan> plan) : plan_(std::move(plan)) {}
 
 PlanBytes Plan::bytes() const { return plan_->bytes; }
+Precision Plan::precision() const { return plan_->source.request.precision; }
 int64_t Plan::batch() const { return plan_->source.request.samples; }
 std::string Plan::target() const { return plan_->source.target->name(); }
 
@@ -127,13 +135,16 @@ std::vector<PlanStep> Plan::steps() const {
       step.flops += batched ? flops * static_cast<double>(samples) : flops;
     }
     const graph::Node& last = graph.nodes[end - 1];
+    const bool shared = last.op->view && graph.value(last.outputs[0]).alias != graph::kNoValue;
+    std::set<graph::ValueId> operands(last.outputs.begin(), last.outputs.end());
     for (size_t k = i; k < end; ++k)
       for (const graph::ValueId id : graph.nodes[k].inputs) {
         const int32_t from = graph.value(id).producer;
-        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end))
-          step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end)) operands.insert(id);
       }
-    for (const graph::ValueId id : last.outputs) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+    for (const graph::ValueId id : operands) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+    step.bytes += 2.0 * static_cast<double>(last.workspace_bytes);
+    if (shared) step.bytes = 0;
     step.implementation = last.attributes.has("op") ? cat(last.attributes.object("op").name(), ": user op, not fused")
                                                     : last.implementation;
     step.declined = last.declined;
@@ -174,8 +185,9 @@ std::string microseconds(double seconds) {
 
 std::string Plan::explain() const {
   const PlanBytes bytes = plan_->bytes;
-  std::string text = cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ",
-                         plan_->source.target->name(), ", ", plan_->source.threads, " threads\n");
+  std::string text =
+      cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ", plan_->source.target->name(), ", ",
+          plan_->source.threads, " threads, ", name(precision()), "\n");
   for (const PlanStep& step : steps()) {
     text +=
         cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",

@@ -125,8 +125,6 @@ Predictor::Impl::Impl(const Model& model, const PredictorOptions& options) : mod
     refuse("concurrency", options.concurrency, cat("must be from 1 to ", kMost, "; it counts calls that run at once"));
   if (options.threads < 0 || options.threads > kMost)
     refuse("threads", options.threads, cat("must be 0 (all allowed) to ", kMost));
-  if (options.precision != Precision::f32)
-    throw Error(ErrorCode::option, "PredictorOptions.precision", "this release computes in f32; use Precision::f32");
   if (options.device.kind() != Device::Kind::cpu)
     throw Error(ErrorCode::option, cat("PredictorOptions.device = ", options.device.text()),
                 "predictors compute on cpu() in this release, also those of a model that a GPU trains");
@@ -150,8 +148,8 @@ void Predictor::Impl::make_plans(const PredictorOptions& options) {
   source.program = model_->graph;
   std::vector<passes::Fold> folds = passes::fold_batch_norm(source.program);
   source.request.phase = graph::Phase::predict;
-  source.request.precision = options.precision;
   source.target = backend_->target();
+  source.request.precision = exec::resolve(options.precision, *source.target);
   source.threads = threads_;
   for (const int64_t rows : batches_) {
     source.request.samples = rows;

@@ -81,6 +81,7 @@ class Step::Impl {
   int64_t batch = 0;
   int64_t accumulate = 1;
   double clip_norm = 0;
+  Precision precision = Precision::f32;  ///< what automatic has become
   int threads = 1;
   Optimizer optimizer;
   Step::Counters counters() const;
@@ -167,6 +168,7 @@ class Step::Impl {
   const Pending& pending(int index) const;
   void take_totals(const Pending& run, const double* totals);
   void finish_update(const Pending& run, const backend::Report& report);
+  void skip_update(const Pending& run, const backend::Report& report);
   void end_window();
   [[noreturn]] void raise(const Pending& run, const backend::Fault& fault);
   void mark_trained();
@@ -230,6 +232,11 @@ class Step::Impl {
   int64_t evaluation_samples_ = 0;                       // since the last read, reported or not
   std::vector<std::pair<std::string, double>> counted_;  // of the last count()
   int64_t updates_ = 0, attempts_ = 0, samples_ = 0;
+  LossScale loss_scale_;
+  float scale_ = 1;           // that the next update's gradient carries, as far as reported
+  float gradient_scale_ = 1;  // that the gradients carry which lie in the arena
+  int64_t skipped_ = 0;
+  int64_t ended_attempts_ = 0;  // windows that have ended, as far as reported
   double gradient_norm_ = 0, rate_ = 0;
   std::chrono::steady_clock::time_point started_{};
 };

@@ -21,7 +21,6 @@ using graph::Phase;
 namespace {
 
 constexpr size_t kMaximumPlans = 16;
-constexpr float kFirstScale = 65536;
 
 }  // namespace
 
@@ -167,7 +166,7 @@ void Step::Impl::take_state(const graph::Graph& plan) {
   bindings_.counters = reinterpret_cast<int64_t*>(state_.data());
   bindings_.scale = reinterpret_cast<float*>(state_.data() + exec::kScaleOffset);
   memory.write(bindings_.counters + static_cast<size_t>(backend::Counter::updates), &updates_, sizeof(updates_));
-  memory.write(bindings_.scale, &kFirstScale, sizeof(kFirstScale));
+  memory.write(bindings_.scale, &scale_, sizeof(scale_));
 }
 
 void Step::Impl::bind_parameters() {

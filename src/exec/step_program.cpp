@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "core/log.h"
 #include "core/machine.h"
 #include "core/text.h"
 #include "exec/devices.h"
@@ -56,6 +57,26 @@ std::pair<int64_t, int64_t> batch_and_accumulate(const StepOptions& options) {
   return by_batch ? std::pair(part, other) : std::pair(other, part);
 }
 
+void check_loss_scale(const LossScale& scale) {
+  const auto want = [](const char* field, auto value, bool right, const char* range) {
+    if (!right) throw Error(ErrorCode::option, cat("StepOptions.loss_scale.", field, " = ", value), range);
+  };
+  constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
+  want("backoff", scale.backoff, scale.backoff > 0 && scale.backoff < 1,
+       "must be above 0 and below 1, for example 0.5");
+  want("growth", scale.growth, scale.growth >= 1 && scale.growth <= kMost,
+       "must be from 1 (constant) to 3.4e38, for example 2");
+  want("growth_interval", scale.growth_interval, scale.growth_interval >= 1,
+       "must be at least 1; it counts updates, for example 2000");
+  want("maximum", scale.maximum, scale.maximum >= kLeast && scale.maximum <= kMost,
+       "must be finite as an f32 and above 1.2e-38, for example 16777216");
+  want("minimum", scale.minimum, scale.minimum >= kLeast && scale.minimum <= scale.maximum,
+       "must be above 1.2e-38 and at most .maximum, for example 1");
+  want("initial", scale.initial, scale.initial >= scale.minimum && scale.initial <= scale.maximum,
+       "must be from .minimum to .maximum, for example 65536");
+  want("maximum_skips", scale.maximum_skips, scale.maximum_skips >= 1, "must be at least 1, for example 50");
+}
+
 }  // namespace
 
 Step::Impl::Impl(Model& model, const LossFunction& loss, Optimizer made, const StepOptions& options) {
@@ -98,8 +119,8 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
     refuse("accumulate", accumulate, cat("batch x accumulate must be at most ", grouped(kMaximumCount)));
   if (options.threads < 0 || options.threads > 4096)
     refuse("threads", options.threads, "must be 0 (all allowed) to 4096");
-  if (options.precision != Precision::f32)
-    throw Error(ErrorCode::option, "StepOptions.precision", "this release computes in f32; use Precision::f32");
+  check_loss_scale(options.loss_scale);
+  loss_scale_ = options.loss_scale;
   // With denormals flushed a smaller one would be 0, and so off.
   if (options.clip_norm != 0 && !(options.clip_norm >= std::numeric_limits<float>::min() &&
                                   options.clip_norm <= std::numeric_limits<float>::max()))
@@ -112,6 +133,10 @@ void Step::Impl::begin(Optimizer made, const StepOptions& options) {
   schedule_ = optimizer.learning_rate;
   device_ = options.device;
   target_ = exec::target_of(device_);
+  precision = exec::resolve(options.precision, *target_);
+  if (options.precision == Precision::automatic)
+    log_info("precision: automatic is ", name(precision), " on ", target_->name());
+  if (precision == Precision::fp16) scale_ = gradient_scale_ = static_cast<float>(loss_scale_.initial);
   in_flight_ = target_->asynchronous() ? kInFlight : 0;
   if (target_->asynchronous()) threads = 1;  // the host's only queue
   for (Model* model : options.update) {
@@ -235,7 +260,9 @@ std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int
   source.request.phase = phase;
   source.request.samples = samples;
   source.request.seeds_from_host = seeds_from_host;
+  source.request.loss_scale = loss_scale_;
   source.request.optimizer = optimizer;
+  source.request.precision = precision;
   source.request.rules = rules_;
   source.threads = target ? 1 : threads;
   source.target = target ? std::move(target) : target_;

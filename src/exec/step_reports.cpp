@@ -28,6 +28,7 @@ void Step::Impl::take() {
   const bool trains = run.entry->phase == Phase::train;
   if (trains && run.attempt == failed_attempt_) return;  // it reports the error that its window has met before
   const Fault& fault = report.fault;
+  if (trains && (run.updates || fault.kind != Fault::Kind::none)) ended_attempts_ = run.attempt + 1;
   if (trains && fault.kind != Fault::Kind::none) {
     failed_attempt_ = run.attempt;
     if (window_.micro_batches > 0 && attempts_ == run.attempt) end_window();
@@ -37,6 +38,7 @@ void Step::Impl::take() {
     raise(run, fault);
   }
   if (run.rows > 0) take_totals(run, report.totals);
+  if (run.rows > 0 && trains) gradient_scale_ = scale_;
   if (run.updates) finish_update(run, report);
 }
 
@@ -90,11 +92,34 @@ void Step::Impl::take_totals(const Pending& run, const double* totals) {
   if (trains) samples_ += run.rows;
 }
 
+/// With a loss scale a gradient that is not finite is no error, unless it is one of many.
+void Step::Impl::skip_update(const Pending& run, const backend::Report& report) {
+  ++skipped_;
+  const int64_t in_row = report.counters[static_cast<size_t>(backend::Counter::skips_in_row)];
+  if (in_row < loss_scale_.maximum_skips) return;
+  const graph::Graph& graph = run.entry->plan->graph;
+  const auto stats = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [](const graph::Node& node) { return node.op->name == "gradient_stats"; });
+  const auto bad = static_cast<size_t>(std::max(report.stats[3], 0.0f));
+  const int32_t slot = graph.value(stats->inputs[2 + bad]).slot;
+  throw Error(ErrorCode::numeric, graph.parameters[static_cast<size_t>(slot)].name,
+              cat("its gradient is not finite, ", in_row, " times in a row: attempt ", run.attempt, ", update ",
+                  updates_, ", loss scale ", scale_,
+                  "; no parameter has moved. Lower the learning rate, look for NaN in the data, "
+                  "or use Precision::bf16"));
+}
+
 void Step::Impl::finish_update(const Pending& run, const backend::Report& report) {
-  if (report.stats) gradient_norm_ = report.stats[0];
-  rate_ = schedule_.at({.updates = updates_});
-  if (report.fault.kind != Fault::Kind::none) raise(run, report.fault);
-  updates_ = report.counters ? report.counters[static_cast<size_t>(backend::Counter::updates)] : updates_ + 1;
+  const bool skips = precision == Precision::fp16 && report.stats && report.stats[1] != 0;
+  if (report.scale && precision == Precision::fp16) scale_ = *report.scale;
+  if (skips && report.fault.kind == Fault::Kind::none) {
+    skip_update(run, report);
+  } else {
+    if (report.stats) gradient_norm_ = report.stats[0];
+    rate_ = schedule_.at({.updates = updates_});
+    if (report.fault.kind != Fault::Kind::none) raise(run, report.fault);
+    updates_ = report.counters ? report.counters[static_cast<size_t>(backend::Counter::updates)] : updates_ + 1;
+  }
   if (window_reported) window_reported();
 }
 
@@ -131,6 +156,8 @@ StepTotals Step::Impl::report(Sums& sums) const {
   StepTotals totals;
   totals.clock = clock();
   totals.gradient_norm = gradient_norm_;
+  totals.loss_scale = scale_;
+  totals.skipped = skipped_;
   totals.learning_rate = updates_ == 0 && schedule_.resolved() ? schedule_.at({}) : rate_;
   totals.samples = sums.samples;
   for (size_t i = 0; i < sums.sum.size(); ++i) {
@@ -163,6 +190,7 @@ StepTotals Step::Impl::read_evaluation() {
 
 Clock Step::Impl::clock() const {
   Clock clock;
+  clock.attempts = ended_attempts_;
   clock.updates = updates_;
   clock.samples = samples_;
   if (runtime_) clock.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();

@@ -322,6 +322,7 @@ Tensor Step::Impl::gradient(std::string_view name) {
   const graph::Segment& segment = segment_of(program_.parameters[index]);
   std::vector<float> canonical(static_cast<size_t>(segment.count));
   backend_->memory().read(canonical.data(), bindings_.gradients[index], segment.count * int64_t{sizeof(float)});
+  for (float& element : canonical) element /= gradient_scale_;
   Tensor out(segment.spec.torch_shape);
   exec::to_torch(segment.spec, canonical.data(), out.data<float>());
   return out;
@@ -338,6 +339,7 @@ void Step::Impl::set_gradient(std::string_view name, const ConstView& value) {
   check_host(cat("gradient of \"", name, "\""), value);
   std::vector<float> canonical(static_cast<size_t>(segment.count));
   exec::from_torch(segment.spec, value.data<float>(), canonical.data());
+  for (float& element : canonical) element *= scale_;
   backend_->memory().write(bindings_.gradients[index], canonical.data(), segment.count * int64_t{sizeof(float)});
 }
 

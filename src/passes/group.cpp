@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/low_forms.h"
 #include "passes/common.h"
 
 namespace brisk::passes {
@@ -21,7 +22,8 @@ bool operand_fits(const graph::ValueType& operand, const graph::ValueType& outpu
 bool may_be_member(const Graph& graph, const Node& node) {
   if (!node.op->elementwise || node.outputs.size() != 1) return false;
   const graph::Value& out = graph.value(node.outputs[0]);
-  if (out.place != graph::Place::activation || out.type.dtype != DType::f32) return false;
+  if (out.place != graph::Place::activation || !(out.type.dtype == DType::f32 || graph::is_low(out.type.dtype)))
+    return false;
   for (const ValueId id : node.inputs)
     if (!operand_fits(graph.type(id), out.type)) return false;
   return true;

@@ -1,4 +1,5 @@
-// schedule: waves of nodes that do not depend on each other; each node as early as its operands allow. The stages of a
+// schedule: waves of nodes that do not depend on each other; each node as early as its operands allow, but casts as
+// late as their readers, so that the smaller of two forms of a value is the one that lives on. The stages of a
 // micro-batch and of the update do not mix, so that each can run without the other.
 #include <algorithm>
 #include <map>
@@ -18,6 +19,24 @@ namespace {
 
 /// Commit waits for the whole backward pass (it is gated by its status), update for the whole micro-batch.
 int barrier_class(Stage stage) { return stage == Stage::update ? 2 : stage == Stage::commit ? 1 : 0; }
+
+/// Moves casts to the wave before their first reader; then numbers the waves anew, since some may be empty.
+void delay_casts(Graph& graph) {
+  const auto readers = graph.consumers();
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (!is(*node, "cast")) continue;
+    int32_t first = INT32_MAX;
+    for (const int32_t reader : readers[static_cast<size_t>(node->outputs[0])])
+      if (barrier_class(node_at(graph, reader).stage) == barrier_class(node->stage))
+        first = std::min(first, node_at(graph, reader).wave);
+    if (first != INT32_MAX) node->wave = first - 1;
+  }
+  std::map<int32_t, int32_t> numbers;
+  for (const Node& node : graph.nodes) numbers[node.wave] = 0;
+  int32_t next = 0;
+  for (auto& [wave, number] : numbers) number = next++;
+  for (Node& node : graph.nodes) node.wave = numbers[node.wave];
+}
 
 }  // namespace
 
@@ -57,6 +76,7 @@ Graph schedule(Graph graph, const PlanRequest&) {
     latest = std::max(latest, wave);
     i = end;
   }
+  delay_casts(graph);
   std::vector<int32_t> order(graph.nodes.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

@@ -26,6 +26,7 @@ class Line {
  public:
   Line(const char* type, const Clock& clock) {
     json_["type"] = type;
+    json_["attempts"] = clock.attempts;
     number("epochs", clock.epochs);
     json_["samples"] = clock.samples;
     number("seconds", clock.seconds);
@@ -145,6 +146,8 @@ void EventLog::train(const UpdateReport& report) {
   line.means("metrics", report.metrics);
   line.number("learning_rate", report.learning_rate);
   line.number("gradient_norm", report.gradient_norm);
+  line.number("loss_scale", report.loss_scale);
+  line.set("skipped", report.skipped);
   line.number("samples_per_s", report.samples_per_s);
   write(line.text());
 }

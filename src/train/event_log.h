@@ -1,9 +1,10 @@
 // The event log of a run: one JSON object a line, appended to <run folder>/events.jsonl.
-// Every line has "type" and the clock: "epochs", "samples", "seconds", "updates". What is not finite is null, and the
-// line then has "nonfinite": true.
+// Every line has "type" and the clock: "attempts", "epochs", "samples", "seconds", "updates". What is not finite is
+// null, and the line then has "nonfinite": true.
 //   start       "version", "model", "parameters", "optimizer", "learning_rate" (the schedule), "batch", "accumulate",
 //               "precision", "threads", "machine", "duration", "train_samples", "validation_samples", "plan_bytes"
-//   train       "loss", "terms", "metrics", "learning_rate" (of the last update), "gradient_norm", "samples_per_s"
+//   train       "loss", "terms", "metrics", "learning_rate" (of the last update), "gradient_norm",
+//               "loss_scale", "skipped" (in all), "samples_per_s"
 //   evaluation  "loss", "terms", "metrics", "evaluated_samples"
 //   finish      "reason", "message"
 #pragma once

@@ -159,6 +159,7 @@ void FitLoop::update_clock() {
   Clock& clock = parts_.state->clock;
   clock.epochs = epochs_at(shape_, parts_.state->position);
   clock.seconds = seconds_before_ + elapsed();
+  clock.attempts = parts_.step->clock().attempts;
   clock.updates = expected_updates(*parts_.step);
   parts_.state->statistics.seconds = elapsed();
 }
@@ -177,7 +178,9 @@ Clock FitLoop::reported_clock() const {
   clock.epochs = epochs_at(shape_, reported);
   clock.samples += shape_.rows_before(reported.micro) - shape_.rows_before(state.position.micro);
   clock.seconds = seconds_before_ + elapsed();
-  clock.updates = parts_.step->clock().updates;
+  const Clock of_step = parts_.step->clock();
+  clock.attempts = of_step.attempts;
+  clock.updates = of_step.updates;
   return clock;
 }
 
@@ -420,8 +423,10 @@ UpdateReport FitLoop::take(Interval& interval, const Clock& clock) {
   out.gradient_norm = totals.gradient_norm;
   out.learning_rate = totals.learning_rate;
   out.loss = totals.loss;
+  out.loss_scale = totals.loss_scale;
   out.metrics = std::move(totals.metrics);
   out.samples = totals.samples;
+  out.skipped = totals.skipped;
   out.samples_per_s = seconds > 0 ? static_cast<double>(totals.samples) / seconds : 0;
   out.terms = std::move(totals.terms);
   return out;
@@ -439,7 +444,7 @@ void FitLoop::tell_line(const UpdateReport& report) {
   samples_per_s_ = report.samples_per_s;
   values_ = values_text(report.loss, report.terms, report.metrics);
   events_.train(report);
-  progress_.report(progress_state(report.clock), report.learning_rate);
+  progress_.report(progress_state(report.clock), report);
 }
 
 void FitLoop::evaluate() {

@@ -62,9 +62,11 @@ std::string bar_text(const ProgressState& state, int columns) {
   return out.substr(0, static_cast<size_t>(std::max(columns - 1, 1)));
 }
 
-std::string report_text(const ProgressState& state, double learning_rate) {
+std::string report_text(const ProgressState& state, const UpdateReport& report) {
   std::string out = cat("epoch ", fixed_text(state.clock.epochs, 2), ", ", grouped(state.clock.updates),
-                        " updates: ", state.values, "; rate ", learning_rate, rate_text(state.samples_per_s));
+                        " updates: ", state.values, "; rate ", report.learning_rate, rate_text(state.samples_per_s));
+  if (report.loss_scale != 1) out += cat(", loss scale ", report.loss_scale);
+  if (report.skipped > 0) out += cat(", ", grouped(report.skipped), " skipped");
   if (state.fraction > 0 && state.fraction < 1) out += cat(", ", time_text(state.seconds_left), " left");
   return out;
 }
@@ -92,9 +94,9 @@ void Progress::tick(const ProgressState& state) {
   drawn_ = true;
 }
 
-void Progress::report(const ProgressState& state, double learning_rate) {
+void Progress::report(const ProgressState& state, const UpdateReport& report) {
   if (mode_ == Mode::none || (mode_ == Mode::bar && !lines_beside_bar_)) return;
-  line(report_text(state, learning_rate));
+  line(report_text(state, report));
 }
 
 void Progress::line(const std::string& text) {

@@ -23,7 +23,7 @@ struct ProgressState {
 /// "epoch 2 of 5 [#####...............]  26 %, 0:42 left, 12,340 samples/s, loss 0.4123", at most `columns` wide.
 std::string bar_text(const ProgressState& state, int columns);
 /// "epoch 1.20, 1,500 updates: loss 0.4123, accuracy 0.853; rate 0.001, 12,340 samples/s, 0:42 left"
-std::string report_text(const ProgressState& state, double learning_rate);
+std::string report_text(const ProgressState& state, const UpdateReport& report);
 /// "0:42", "1:02:03"
 std::string time_text(double seconds);
 
@@ -43,7 +43,7 @@ class Progress {
   /// nothing.
   bool wants_tick(double seconds) const { return mode_ == Mode::bar && seconds >= next_tick_; }
   void tick(const ProgressState& state);
-  void report(const ProgressState& state, double learning_rate);
+  void report(const ProgressState& state, const UpdateReport& report);
   /// A line that stays.
   void line(const std::string& text);
 

@@ -48,10 +48,10 @@ WindowReports::WindowReports(Step& step, std::function<void()> call) : step_(ste
 }
 WindowReports::~WindowReports() { step_.impl().window_reported = nullptr; }
 
-std::string machine_text(const Step& step, Precision precision) {
+std::string machine_text(const Step& step) {
   const double megabytes = static_cast<double>(step.plan().bytes().total) / 1e6;
   const std::string size = megabytes < 10 ? cat(std::round(megabytes * 10) / 10) : grouped(std::llround(megabytes));
-  return cat(size, " MB, ", step.impl().target_name(), ", ", precision_text(precision));
+  return cat(size, " MB, ", step.impl().target_name(), ", ", name(step.impl().precision));
 }
 
 }  // namespace brisk::train

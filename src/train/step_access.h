@@ -52,6 +52,6 @@ class WindowReports {
 };
 
 /// "28 MB, cpu avx512, f32": bytes of the plan of a whole micro-batch, target, precision.
-std::string machine_text(const Step& step, Precision precision);
+std::string machine_text(const Step& step);
 
 }  // namespace brisk::train

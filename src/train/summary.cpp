@@ -63,20 +63,6 @@ std::string plan_text(const Step* step) {
 
 }  // namespace
 
-const char* precision_text(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return "f32";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::automatic:
-      return "automatic";
-  }
-  return "unknown";
-}
-
 std::string optimizer_text(const Optimizer& optimizer) {
   std::string out = optimizer.name;
   if (optimizer.kind == Optimizer::Kind::adam) {
@@ -99,7 +85,10 @@ std::string summary_text(const ModelState& model, const Optimizer& optimizer, co
     out += cat("global batch ", step->batch() * step->accumulate(), " = ", step->batch(), " x accumulate ",
                step->accumulate(), " x ranks 1; threads ", step->threads(), "\n");
   }
-  out += cat("precision: ", precision_text(options.precision), "\n");
+  out += cat("precision: ", name(options.precision));
+  if (step != nullptr && options.precision == Precision::automatic)
+    out += cat(", which is ", name(step->plan().precision()), " on ", step->plan().target());
+  out += "\n";
   return out + plan_text(step) + "\n";
 }
 

@@ -15,6 +15,4 @@ std::string summary_text(const ModelState& model, const Optimizer& optimizer, co
 /// "adamw, betas {0.9, 0.999}, epsilon 1e-08, weight decay 0.05"
 std::string optimizer_text(const Optimizer& optimizer);
 
-const char* precision_text(Precision precision);
-
 }  // namespace brisk::train

@@ -31,6 +31,8 @@ void add_totals(StepTotals& whole, const StepTotals& part, const Factors& factor
   whole.clock = part.clock;
   whole.gradient_norm = part.gradient_norm;
   whole.learning_rate = part.learning_rate;
+  whole.loss_scale = part.loss_scale;
+  whole.skipped = part.skipped;
   if (first || factors.size() != whole.terms.size()) {
     whole.loss = part.loss;
     return;

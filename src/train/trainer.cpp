@@ -178,12 +178,12 @@ class Trainer::Impl {
     out.accumulate = step_->accumulate();
     out.batch = step_->batch();
     out.learning_rate = optimizer_.learning_rate.text();
-    out.machine = train::machine_text(*step_, options_.precision);
+    out.machine = train::machine_text(*step_);
     out.model = model_.name();
     out.optimizer = train::optimizer_text(optimizer_);
     out.parameters = model_.parameter_count();
     out.plan_bytes = step_->plan().bytes().total;
-    out.precision = train::precision_text(options_.precision);
+    out.precision = name(step_->plan().precision());
     out.threads = step_->threads();
     return out;
   }

@@ -292,7 +292,6 @@ def wrong_use():
     expect_refused(["train", "lenet", "--data", "digits", "--workers", -1], "--workers")
     expect_refused(["bench", "lenet", "--batch", "many"], "many")
     expect_refused(["bench", "lenet", "--precision", "f8"], "f32")
-    expect_refused(["bench", "lenet", "--precision", "bf16"], "precision")
     expect_refused(["bench", "lenet", "--device", "tpu"], "tpu")
     expect_refused(["bench", "lenet", "--predict", "--device", "cuda"], "PredictorOptions.device = gpu 0")
     expect_refused(["bench", "lenet", "--threads", -1], "threads")

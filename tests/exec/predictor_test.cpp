@@ -329,7 +329,6 @@ TEST(Predictor, SaysWhatIsWrongWithItsOptions) {
             "Error [option] PredictorOptions.batches = 0: each must be from 1 to 2,147,483,648");
   refusal(ErrorCode::option, [&] { Predictor(model, {.concurrency = 0}); });
   refusal(ErrorCode::option, [&] { Predictor(model, {.threads = -1}); });
-  refusal(ErrorCode::option, [&] { Predictor(model, {.precision = Precision::bf16}); });
   refusal(ErrorCode::option, [&] { Predictor(model, {.device = gpu(0)}); });
   refusal(ErrorCode::memory, [&] { Predictor(model, {.batches = {100'000'000}}); });
   const Model moved = std::move(model);

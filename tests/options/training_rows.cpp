@@ -83,7 +83,17 @@ std::vector<Row> steps() {
   const auto clipped = [](double norm) { make_step({.clip_norm = norm}); };
   Row clip_norm = real("StepOptions.clip_norm", kNotNegativeF32, clipped, {0, kSmallestF32, kLargestF32});
   clip_norm.outside.push_back({"1e-300", [=] { clipped(1e-300); }});  // as an f32 it would be 0: off
+  const auto scaled = [](LossScale scale) { make_step({.loss_scale = scale}); };
   return {
+      real("StepOptions.loss_scale.backoff", kBetweenZeroAndOne, [=](double v) { scaled({.backoff = v}); }),
+      real("StepOptions.loss_scale.growth", {.low = 1, .high = kLargestF32}, [=](double v) { scaled({.growth = v}); }),
+      whole("StepOptions.loss_scale.growth_interval", 1, INT64_MAX, [=](int64_t v) { scaled({.growth_interval = v}); }),
+      real("StepOptions.loss_scale.initial", {.low = 1, .high = 16777216}, [=](double v) { scaled({.initial = v}); }),
+      real("StepOptions.loss_scale.maximum", {.low = kSmallestF32, .high = kLargestF32},
+           [=](double v) { scaled({.initial = v, .maximum = v, .minimum = v}); }),
+      whole("StepOptions.loss_scale.maximum_skips", 1, INT64_MAX, [=](int64_t v) { scaled({.maximum_skips = v}); }),
+      real("StepOptions.loss_scale.minimum", {.low = kSmallestF32, .high = 65536},
+           [=](double v) { scaled({.maximum = 65536, .minimum = v}); }),
       whole("StepOptions.accumulate", 1, kMost, [](int64_t v) { make_step({.accumulate = v, .batch = 1}); }),
       whole("StepOptions.batch", 1, kMost, [](int64_t v) { make_step({.batch = v}); }),
       clip_norm,

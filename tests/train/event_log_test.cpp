@@ -60,7 +60,8 @@ TEST(EventLog, EveryLineParsesWhateverTheNumbersAre) {
   EXPECT_EQ(events[3]["evaluated_samples"], 10);
   EXPECT_EQ(events[4]["reason"], "diverged");
   for (const nlohmann::json& event : events) {
-    for (const char* name : {"epochs", "samples", "seconds", "updates"}) EXPECT_TRUE(event.contains(name)) << name;
+    for (const char* name : {"attempts", "epochs", "samples", "seconds", "updates"})
+      EXPECT_TRUE(event.contains(name)) << name;
   }
 }
 
@@ -220,7 +221,7 @@ TEST(Curve, NumbersHaveAPointInEveryLocale) {
   EXPECT_EQ(draw_text(falling(), 60, 12), text);
   EXPECT_EQ(Duration(0.5, Duration::Unit::epochs).text(), "0.5 epochs");
   FitResult result;
-  result.clock = {0.5, 1, 0.25, 1};
+  result.clock = {.epochs = 0.5, .samples = 1, .seconds = 0.25, .updates = 1};
   EXPECT_EQ(result.text().find(','), result.text().find(", 1 updates"));
   std::setlocale(LC_ALL, "C");
 }

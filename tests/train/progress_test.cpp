@@ -37,8 +37,14 @@ TEST(Progress, BarFitsTheTerminal) {
 }
 
 TEST(Progress, PlainLine) {
-  EXPECT_EQ(report_text(half_way(), 0.001),
+  EXPECT_EQ(report_text(half_way(), {.learning_rate = 0.001}),
             "epoch 1.25, 1,500 updates: loss 0.4123; rate 0.001, 12,340 samples/s, 1:30 left");
+}
+
+TEST(Progress, LossScaleAndSkipsAreTold) {
+  EXPECT_EQ(report_text(half_way(), {.learning_rate = 0.001, .loss_scale = 32768, .skipped = 1}),
+            "epoch 1.25, 1,500 updates: loss 0.4123; rate 0.001, 12,340 samples/s, loss scale 32768, 1 skipped, 1:30 "
+            "left");
 }
 
 TEST(Progress, TimesAreReadable) {
@@ -57,17 +63,17 @@ TEST(Progress, LinesWhereThereIsNoTerminal) {
     EXPECT_EQ(progress.mode(), Progress::Mode::lines);
     EXPECT_FALSE(progress.wants_tick(1e9));
     progress.tick(half_way());
-    progress.report(half_way(), 0.001);
+    progress.report(half_way(), {.learning_rate = 0.001});
     progress.line("finished");
     Progress silent(false, false, file);
-    silent.report(half_way(), 0.001);
+    silent.report(half_way(), {.learning_rate = 0.001});
     silent.line("nothing");
   }
   std::rewind(file);
   char text[512] = {};
   const size_t size = std::fread(text, 1, sizeof(text) - 1, file);
   std::fclose(file);
-  EXPECT_EQ(std::string(text, size), report_text(half_way(), 0.001) + "\nfinished\n");
+  EXPECT_EQ(std::string(text, size), report_text(half_way(), {.learning_rate = 0.001}) + "\nfinished\n");
 }
 
 TEST(FitResult, TextSaysHowItEnded) {
