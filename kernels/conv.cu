@@ -14,7 +14,8 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/matrix/launch.h"
+#include "kernels/matrix/launcher.h"
+#include "kernels/matrix/windows.h"
 
 namespace brisk::kernels {
 namespace {

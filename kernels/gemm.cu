@@ -6,7 +6,7 @@
 // in f16 is all that this kernel can reach there; on sm_80 to sm_89, mma.sync is the whole machine.
 #include "brisk/kernels/gemm.h"
 
-#include "kernels/matrix/launch.h"
+#include "kernels/matrix/launcher.h"
 
 namespace brisk::kernels {
 namespace {

@@ -86,7 +86,6 @@ __device__ __forceinline__ void main_loop(Math& math, const A& a, const B& b, ty
       }
     }
   }
-  async_copy_wait<0>();
   __syncthreads();
 }
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/matrix/launch.h"
+#include "kernels/matrix/launcher.h"
 #include "support/error_text.h"
 #include "tests/kernels/matrix_support.h"
 

@@ -1,49 +1,12 @@
-// Operands of the main loop: where the elements of a tile lie in global memory. Each is made for one thread, one tile
-// row or column ("origin"), and copies the thread's share of the tile at k0. What lies outside is zero.
-//   MatrixOperand   a matrix, its rows along k or across it
-//   WindowRows      the windows of an image as the rows of a matrix [pixels, taps x channels], along k = taps x
-//   channels WindowColumns   the same matrix, k = pixels TapRows         convolution weights as a matrix [taps x out
-//   channels, channels], k = taps x out channels
+// Operands of convolutions (matrix_operand.h says what an operand is), gathered while they are copied.
+//   WindowRows      the windows of images as the rows of a matrix [pixels, taps x channels], along k = taps x channels
+//   WindowColumns   the same matrix, k = pixels
+//   TapRows         weights as a matrix [taps x out channels, channels], k = taps x out channels
 #pragma once
 
 #include "kernels/matrix/tile.h"
 
 namespace brisk::kernels {
-
-template <class Element, int kExtent, int kThreads, bool kAlongRow, bool kAligned>
-class MatrixOperand {
- public:
-  using T = Element;
-  static constexpr bool kAlongK = kAlongRow;
-  /// [rows, columns]: columns are k when along k, else rows.
-  struct Parameters {
-    const T* data;
-    int rows, columns, unit;
-  };
-
-  __device__ __forceinline__ MatrixOperand(const Parameters& parameters, int origin)
-      : p_(parameters),
-        row_(Shares::first_row() + (kAlongK ? origin : 0)),
-        column_(Shares::element() + (kAlongK ? 0 : origin)),
-        start_(p_.data + int64_t{row_} * p_.columns + column_) {}
-
-  __device__ __forceinline__ void copy(T* tile, int k0) const {
-    const int row = row_ + (kAlongK ? 0 : k0), column = column_ + (kAlongK ? k0 : 0);
-    const T* line = start_ + int64_t{k0} * (kAlongK ? 1 : p_.columns);
-#pragma unroll
-    for (int j = 0; j < Shares::kCount; ++j, line += int64_t{Shares::kRowStep} * p_.columns) {
-      const bool inside = row + j * Shares::kRowStep < p_.rows;
-      copy_chunk<kAligned>(Shares::place(tile, j), p_.unit, p_.data,
-                           [&](int e) { return inside && column + e < p_.columns ? line + e : nullptr; });
-    }
-  }
-
- private:
-  using Shares = Share<T, kExtent, kThreads, kAlongK>;
-  const Parameters& p_;
-  int row_, column_;
-  const T* start_;
-};
 
 /// A pixel's window begins at (h, w) of an image.
 struct WindowStart {
@@ -98,7 +61,7 @@ class WindowRows {
 #pragma unroll
     for (int j = 0; j < Shares::kCount; ++j) {
       const int pixel = origin + Shares::first_row() + j * Shares::kRowStep;
-      const WindowStart start = p_.start(pixel < p_.pixels ? pixel : 0);
+      const WindowStart start = p_.start(min(pixel, p_.pixels - 1));
       h_[j] = pixel < p_.pixels ? start.h : kOutside;
       w_[j] = start.w;
       offset_[j] = p_.offset(start);
@@ -139,7 +102,7 @@ class WindowColumns {
 #pragma unroll
     for (int j = 0; j < Shares::kCount; ++j) {
       const int pixel = k0 + Shares::first_row() + j * Shares::kRowStep;
-      const WindowStart start = p_.start(pixel < p_.pixels ? pixel : 0);
+      const WindowStart start = p_.start(min(pixel, p_.pixels - 1));
       const int offset = p_.offset(start);
       copy_chunk<kAligned>(Shares::place(tile, j), p_.unit, p_.data, [&](int e) -> const T* {
         if (pixel >= p_.pixels || element_ + e >= p_.elements) return nullptr;

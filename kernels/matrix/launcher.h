@@ -5,8 +5,8 @@
 
 #include "kernels/matrix/choose.h"
 #include "kernels/matrix/main_loop.h"
+#include "kernels/matrix/matrix_operand.h"
 #include "kernels/matrix/multiply.h"
-#include "kernels/matrix/operands.h"
 
 namespace brisk::kernels {
 
