@@ -1,4 +1,4 @@
-# The CUDA toolkit: with it kernels/*.cu become brisk::kernels, and src/backend/cuda takes the place of its no_cuda twin.
+# The CUDA toolkit: with it kernels/*.cu become brisk::kernels, and src/backend/cuda/runtime takes the place of its twin no_cuda.
 # Devices are no part of the build: the result runs, and says so, on a machine without one. BRISK_CUDA_INCLUDE, the
 # headers alone, is enough for the emulation in tests/simt.
 find_path(BRISK_CUDA_INCLUDE cuda_bf16.hpp

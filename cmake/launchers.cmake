@@ -1,17 +1,15 @@
-# The launchers that the public headers declare, one a line, as BRISK_LAUNCHER(name, Options) and BRISK_SIZE(name, Options):
-# kernels/no_cuda and its test are made of them, so that none is forgotten. Sets BRISK_LAUNCHERS_FOLDER.
+# The launchers that the public headers declare, one a line, as BRISK_LAUNCHER(name, Options): kernels/no_cuda
+# and its test are made of them, so that none is forgotten. Sets BRISK_LAUNCHERS_FOLDER.
 set(BRISK_LAUNCHERS_FOLDER "${PROJECT_BINARY_DIR}/launchers")
 file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/brisk/kernels/*.h")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
 set(launchers "")
 foreach(header IN LISTS headers)
   file(READ "${header}" text)
-  string(REGEX MATCHALL "BRISK_EXPORT (void|int64_t) [a-z0-9_]+\\(const [A-Za-z0-9]+&" declarations "${text}")
+  string(REGEX MATCHALL "BRISK_EXPORT void [a-z0-9_]+\\(const [A-Za-z0-9]+&" declarations "${text}")
   foreach(declaration IN LISTS declarations)
-    string(REGEX REPLACE "BRISK_EXPORT ([a-z0-9_]+) ([a-z0-9_]+)\\(const (.*)&" "\\1(\\2, \\3)\n" line "${declaration}")
+    string(REGEX REPLACE "BRISK_EXPORT void ([a-z0-9_]+)\\(const (.*)&" "BRISK_LAUNCHER(\\1, \\2)\n" line "${declaration}")
     string(APPEND launchers "${line}")
   endforeach()
 endforeach()
-string(REPLACE "void(" "BRISK_LAUNCHER(" launchers "${launchers}")
-string(REPLACE "int64_t(" "BRISK_SIZE(" launchers "${launchers}")
 file(CONFIGURE OUTPUT "${BRISK_LAUNCHERS_FOLDER}/launchers.inc" CONTENT "${launchers}" @ONLY)

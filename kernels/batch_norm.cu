@@ -259,10 +259,6 @@ void apply(const char* launcher, DType dtype, const void* x, const void* residua
 
 }  // namespace
 
-int64_t batch_norm_workspace_bytes(const BatchNormOptions& o) {
-  return 4 * partial_floats(o.dtype, 1, o.rows, o.channels, 2);
-}
-
 void batch_norm(const BatchNormOptions& o, CudaStream stream) {
   const char* const launcher = "kernels::batch_norm";
   check_sizes(launcher, o.rows, o.channels, o.dtype, o.epsilon);
@@ -293,10 +289,6 @@ void batch_norm_inference(const BatchNormInferenceOptions& o, CudaStream stream)
   check_pointer(o.variance, "kernels::batch_norm_inference.variance");
   apply(launcher, o.dtype, o.x, o.residual, o.y, o.rows, o.channels,
         {o.mean, nullptr, o.variance, o.weight, o.bias, static_cast<float>(o.epsilon)}, o.activation, stream);
-}
-
-int64_t batch_norm_gradient_workspace_bytes(const BatchNormGradientOptions& o) {
-  return 4 * (2 * o.channels + partial_floats(o.dtype, 1, o.rows, o.channels, 2));
 }
 
 void batch_norm_gradient(const BatchNormGradientOptions& o, CudaStream stream) {

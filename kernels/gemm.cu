@@ -7,6 +7,7 @@
 #include "brisk/kernels/gemm.h"
 
 #include "kernels/matrix/launcher.h"
+#include "kernels/matrix/sizes.h"
 
 namespace brisk::kernels {
 namespace {
@@ -20,27 +21,6 @@ __global__ void __launch_bounds__(Math::kThreads, 256 / Math::kThreads)
 }
 
 const OptionNames kNames("kernels::gemm");
-
-MatrixSizes sizes_of(const GemmOptions& options) {
-  const auto extent = [](int64_t value, const char* option) {
-    check_option(value >= 1 && value <= kMaximumExtent, kNames(option).c_str(), value, "must be 1 to 2^31 - 1025");
-  };
-  extent(options.m, "m");
-  extent(options.n, "n");
-  extent(options.k, "k");
-  MatrixSizes sizes;
-  sizes.dtype = options.dtype;
-  sizes.m = options.m;
-  sizes.n = options.n;
-  sizes.k = options.k;
-  sizes.processors = options.processors;
-  sizes.split_k = options.split_k;
-  sizes.tile = options.tile;
-  check_matrix(kNames, sizes);
-  sizes.aligned = unit_of(options.dtype, options.a_transposed ? options.m : options.k) == 16 &&
-                  unit_of(options.dtype, options.b_transposed ? options.k : options.n) == 16;
-  return sizes;
-}
 
 void check(const GemmOptions& options) {
   check_data(kNames, "a", options.a);
@@ -101,9 +81,5 @@ void gemm(const GemmOptions& options, CudaStream stream) {
                                           : launch_gemm<true, false>;
   run(options, choice, sizes.aligned, output, grid, stream);
 }
-
-int64_t gemm_workspace_bytes(const GemmOptions& options) { return choose(sizes_of(options)).workspace_bytes(1); }
-
-int64_t gemm_statistics_tiles(const GemmOptions& options) { return choose(sizes_of(options)).row_tiles; }
 
 }  // namespace brisk::kernels

@@ -169,10 +169,6 @@ void layer_norm(const LayerNormOptions& o, CudaStream stream) {
   });
 }
 
-int64_t layer_norm_gradient_workspace_bytes(const LayerNormGradientOptions& o) {
-  return 4 * partial_floats(o.dtype, 1, o.rows, o.size, 2);
-}
-
 void layer_norm_gradient(const LayerNormGradientOptions& o, CudaStream stream) {
   const char* const launcher = "kernels::layer_norm_gradient";
   const char* const rows_field = "kernels::layer_norm_gradient.rows";

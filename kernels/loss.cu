@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kRowBlock)
   });
 }
 
-// resources: likelihood: registers <= 48, static shared <= 128 bytes
+// resources: likelihood: registers <= 72, static shared <= 128 bytes
 template <class T, int kWidth, int kThreads>
 __global__ void __launch_bounds__(kRowBlock) likelihood(const T* x, float* loss, float* row_weight, Labels l) {
   if (blockIdx.x == 0 && l.status != nullptr) report_first_bad(l);

@@ -68,7 +68,7 @@ __device__ __forceinline__ void store_indices(int32_t* to, const int32_t (&from)
 
 // resources: max_pool: registers <= 64, static shared <= 0 bytes
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kPoolThreads) max_pool(const T* x, T* y, int32_t* index, Pooling p) {
+__global__ void __launch_bounds__(kPoolThreads, 8) max_pool(const T* x, T* y, int32_t* index, Pooling p) {
   for_pixel<kWidth>(p, p.width.out, [&](int64_t n, int32_t row, int32_t column, int64_t channel) {
     const T* image = x + n * p.height.in * p.width.in * p.channels + channel;
     const int32_t first = p.height.first_in(row) * p.width.in + p.width.first_in(column);
@@ -97,7 +97,8 @@ __global__ void __launch_bounds__(kPoolThreads) max_pool(const T* x, T* y, int32
 
 // resources: max_pool_gradient: registers <= 64, static shared <= 0 bytes
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kPoolThreads) max_pool_gradient(const T* dy, const int32_t* index, T* dx, Pooling p) {
+__global__ void __launch_bounds__(kPoolThreads, 8)
+    max_pool_gradient(const T* dy, const int32_t* index, T* dx, Pooling p) {
   for_pixel<kWidth>(p, p.width.in, [&](int64_t n, int32_t row, int32_t column, int64_t channel) {
     const int64_t image = n * p.height.out * p.width.out * p.channels + channel;
     const int32_t own = row * p.width.in + column;
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(kPoolThreads) max_pool_gradient(const T* dy, c
 
 // resources: avg_pool: registers <= 64, static shared <= 0 bytes
 template <class T, int kWidth, bool kBackward>
-__global__ void __launch_bounds__(kPoolThreads) avg_pool(const T* from, T* to, Pooling p) {
+__global__ void __launch_bounds__(kPoolThreads, 8) avg_pool(const T* from, T* to, Pooling p) {
   const Axis &height = p.height, &width = p.width;
   const int32_t from_rows = kBackward ? height.out : height.in, from_columns = kBackward ? width.out : width.in;
   const int32_t to_rows = kBackward ? height.in : height.out, to_columns = kBackward ? width.in : width.out;

@@ -28,13 +28,7 @@ struct Target {
   }
 };
 
-/// One line in `slices` blocks of `per_slice` elements.
-struct Lines {
-  int64_t outer, size, per_slice;
-  int32_t slices;
-};
-
-// resources: sum_rows_kernel: registers <= 48, static shared <= 64 bytes
+// resources: sum_rows_kernel: registers <= 72, static shared <= 64 bytes
 template <class T, int kWidth, int kThreads>
 __global__ void __launch_bounds__(kRowBlock)
     sum_rows_kernel(const T* x, Target to, Lines lines, float* partials, int32_t* counters) {
@@ -178,14 +172,6 @@ void check_lines(const std::string& launcher, DType dtype, int64_t outer, int64_
   check_option(inner >= 1, (launcher + ".inner").c_str(), inner, "must be 1 or more");
 }
 
-/// Long lines that are few are cut, so that about 512 blocks have work of at least 8 vectors a thread.
-Lines cut_lines(const ReduceOptions& o, int64_t width) {
-  const int64_t per_block = kRowBlock * width * 8;
-  const int64_t slices = std::max<int64_t>(1, std::min((o.size + per_block - 1) / per_block, 512 / o.outer));
-  const int64_t per_slice = ((o.size + slices - 1) / slices + width - 1) / width * width;
-  return {o.outer, o.size, per_slice, static_cast<int32_t>((o.size + per_slice - 1) / per_slice)};
-}
-
 void sum_columns(const std::string& launcher, const char* field, DType dtype, const void* x, int64_t outer,
                  int64_t rows, int64_t columns, const Target& to, void* workspace, int32_t* counters,
                  CudaStream stream) {
@@ -214,7 +200,7 @@ void reduce(const std::string& launcher, const ReduceOptions& o, double scale, C
     using T = decltype(element);
     constexpr int kThreads = decltype(threads)::value;
     Lines lines{o.outer, o.size, o.size, 1};
-    if (kThreads == kRowBlock) lines = cut_lines(o, decltype(width)::value);
+    if (kThreads == kRowBlock) lines = cut_lines(o.outer, o.size, decltype(width)::value);
     const dim3 grid(row_blocks<kThreads>(o.outer, (launcher + ".outer").c_str()), static_cast<unsigned>(lines.slices));
     check_launch(launcher.c_str(),
                  launch(sum_rows_kernel<T, decltype(width)::value, kThreads>, grid, kRowBlock, 0, stream,
@@ -273,13 +259,6 @@ void launch_expand(const ExpandOptions& o, const Collapsed& c, int64_t vectors, 
 
 }  // namespace
 
-int64_t reduce_workspace_bytes(const ReduceOptions& o) {
-  if (o.inner > 1) return 4 * partial_floats(o.dtype, o.outer, o.size, o.inner, 1);
-  int32_t slices = 1;
-  for (const int64_t width : {int64_t{1}, full_width(o.dtype)}) slices = std::max(slices, cut_lines(o, width).slices);
-  return slices > 1 ? 4 * slices * o.outer : 0;
-}
-
 void reduce_sum(const ReduceOptions& options, CudaStream stream) { reduce("kernels::reduce_sum", options, 1, stream); }
 
 void reduce_mean(const ReduceOptions& options, CudaStream stream) {
@@ -324,10 +303,6 @@ void reduce_max_gradient(const ReduceMaxGradientOptions& o, CudaStream stream) {
                                   kRowBlock, 0, stream, static_cast<const T*>(o.dy), o.index, static_cast<T*>(o.dx),
                                   count, o.size, o.inner));
   });
-}
-
-int64_t channel_sum_workspace_bytes(const ChannelSumOptions& o) {
-  return 4 * partial_floats(o.dtype, 1, o.rows, o.channels, 1);
 }
 
 void channel_sum(const ChannelSumOptions& o, CudaStream stream) {

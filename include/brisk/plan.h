@@ -38,7 +38,9 @@ struct PlanStep {
   double flops = 0;
   std::string implementation{};
   std::vector<std::string> declined{};  ///< "onednn: would reorder ..."
+  int32_t launches = 0;                 ///< kernels on a GPU
   std::string op{};                     ///< "conv2d 'conv1'"; members of a fused kernel are joined with " + "
+  double seconds = 0;                   ///< modelled: bytes and FLOPs by the GPU's rates, 2 us a launch; 0: no model
   std::string stage{};                  ///< forward, backward, commit, update
   std::string shape{};                  ///< of the first output
   int32_t wave = 0;                     ///< steps of one wave may run at once
@@ -55,6 +57,10 @@ class BRISK_EXPORT Plan {
   /// The device and its instruction set: "cpu avx512".
   std::string target() const;
   std::vector<PlanStep> steps() const;
+  /// Of all steps; 0: the target has no model.
+  double seconds() const;
+  /// Kernels of a run on a GPU.
+  int64_t launches() const;
   /// A line a step: op, implementation, why better ones declined, bytes, FLOPs.
   std::string explain() const;
   /// The graph after the named pass ("trace" ... "memory"; empty: the last), as text. Throws Error [option] for another

@@ -128,8 +128,11 @@ class BRISK_EXPORT Step {
   void evaluate(const Feed& feed);
   StepTotals read_evaluation();
 
-  /// The plan of a training micro-batch of `batch` rows (0: StepOptions.batch): pure arithmetic.
-  Plan plan(int64_t batch = 0) const;
+  /// The plan of a training micro-batch of `batch` rows (0: StepOptions.batch): pure arithmetic. target: a device by
+  /// the name of its kind, for example "h200", that need not be in the machine; empty: the step's own. Throws Error
+  /// [option] listing the names for one that is not known, Error [backend] for an operation that the device has no
+  /// kernel of.
+  Plan plan(int64_t batch = 0, const std::string& target = {}) const;
   /// The largest micro-batch whose plan fits the budget; 0 when not even one row does.
   int64_t largest_batch(LargestBatchOptions options = {}) const;
   /// Allocates exactly plan().bytes(), or throws Error [memory] before it touches memory. run() does it at its first

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "kernels/common/check.h"
+#include "kernels/common/columns.h"
 #include "kernels/common/cuda.h"
 #include "kernels/common/vector.h"
 
@@ -100,8 +101,6 @@ __device__ __forceinline__ T block_reduce(T value, Join join, T* scratch) {
 // ---- rows: blocks of kRowBlock threads, of which kThreads (32 or all) share a row
 // ---------------------------------------
 
-constexpr int kRowBlock = 256;
-
 template <int kThreads, class T, class Join>
 __device__ __forceinline__ T row_reduce(T value, Join join) {
   if constexpr (kThreads == kWarpThreads) {
@@ -125,9 +124,6 @@ __device__ __forceinline__ void for_vectors(int64_t size, const F& f) {
 
 // ---- host: choice of the vectors and of the threads of a row
 // -------------------------------------------------------------
-
-/// Elements in 16 bytes.
-inline int64_t full_width(DType dtype) { return dtype == DType::f32 ? 4 : 8; }
 
 /// Whether rows of `size` elements can be read by 16 bytes. Null pointers, which are not read, can.
 template <class... Pointers>
@@ -168,53 +164,7 @@ unsigned row_blocks(int64_t rows, const char* field) {
 // ---- columns: [outer, rows, columns]; a thread has kWidth columns beside each other and strides over rows
 // ----------------
 
-constexpr int kColumnThreads = 256;
 constexpr int kColumnWarps = kColumnThreads / kWarpThreads;
-
-/// Threads side by side at most, and the columns that a block has then.
-template <int kWidth>
-constexpr int kMostAcross = kWidth == 1 ? 32 : 8;
-template <int kWidth>
-constexpr int kMostColumns = kMostAcross<kWidth>* kWidth;
-
-struct Columns {
-  int64_t outer;
-  int64_t rows;
-  int64_t columns;
-  int64_t tiles;  ///< of columns; blocks are (tiles x outer, slices)
-  int64_t rows_per_slice;
-  int32_t slices;
-  int32_t across;  ///< threads side by side, a power of two
-};
-
-/// Slices of at least `rows_per_thread` rows a thread, at most `most_blocks` blocks as far as slices make them.
-inline Columns make_columns(int64_t outer, int64_t rows, int64_t columns, int64_t width, int64_t rows_per_thread,
-                            int64_t most_blocks) {
-  Columns c{outer, rows, columns, 1, rows, 1, 1};
-  const int64_t most_across = width == 1 ? kMostAcross<1> : kMostAcross<8>;
-  while (c.across < most_across && c.across * width < columns) c.across *= 2;
-  c.tiles = (columns + c.across * width - 1) / (c.across * width);
-  const int64_t per_slice = kColumnThreads / c.across * rows_per_thread;
-  const int64_t wanted = std::min((rows + per_slice - 1) / per_slice, most_blocks / (outer * c.tiles));
-  const int64_t slices = std::clamp<int64_t>(wanted, 1, 65535);
-  c.rows_per_slice = (rows + slices - 1) / slices;
-  c.slices = static_cast<int32_t>((rows + c.rows_per_slice - 1) / c.rows_per_slice);
-  return c;
-}
-
-/// For reductions: about four blocks for each of 128 processors, so that counters are enough (stream.h).
-inline Columns reduced_columns(int64_t outer, int64_t rows, int64_t columns, int64_t width) {
-  return make_columns(outer, rows, columns, width, 8, 512);
-}
-
-/// Floats of `fields` partial results, whichever width is used.
-inline int64_t partial_floats(DType dtype, int64_t outer, int64_t rows, int64_t columns, int64_t fields) {
-  int64_t slices = 1;
-  for (const int64_t width : {int64_t{1}, full_width(dtype)}) {
-    slices = std::max<int64_t>(slices, reduced_columns(outer, rows, columns, width).slices);
-  }
-  return slices > 1 ? slices * fields * outer * columns : 0;
-}
 
 /// Partial results go through the workspace, in an order that counters keep; none of both where nothing is needed.
 inline void check_workspace(const std::string& launcher, const void* workspace, int64_t bytes, int64_t needed,

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "brisk/kernels/gemm.h"
 #include "brisk/kernels/stream.h"
-#include "kernels/common/check.h"
-#include "kernels/matrix/tile.h"
+#include "kernels/common/options.h"
 
 namespace brisk::kernels {
+
+inline constexpr int kChunksAlongK = 4;  ///< 16-byte chunks of a tile's slice of k
 
 inline constexpr int64_t kMaximumExtent = INT32_MAX - 1024;  ///< tiles may reach beyond it by a few hundred
 inline constexpr int64_t kMaximumSlices = 64;
@@ -44,7 +46,7 @@ inline MatrixChoice with_tile(const MatrixSizes& sizes, MatrixTile tile) {
   choice.columns = tile == MatrixTile::m128n128 ? 128 : 64;
   choice.row_tiles = ceil_divide(sizes.m, choice.rows);
   choice.column_tiles = ceil_divide(sizes.n, choice.columns);
-  choice.k_tiles = ceil_divide(sizes.k, sizes.dtype == DType::f32 ? kTileK<float> : kTileK<__half>);
+  choice.k_tiles = ceil_divide(sizes.k, kChunksAlongK * 16 / size_of(sizes.dtype));
   return choice;
 }
 
@@ -92,6 +94,30 @@ inline MatrixChoice choose(const MatrixSizes& sizes) {
     }
   }
   return best;
+}
+
+/// Widest loads of rows of `columns` elements, in bytes.
+inline int unit_of(DType dtype, int64_t columns) {
+  const int64_t bytes = columns * (dtype == DType::f32 ? 4 : 2);
+  return bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 2;
+}
+
+/// "kernels::gemm" + ".m"
+class OptionNames {
+ public:
+  explicit OptionNames(const char* launcher) : launcher_(launcher) {}
+  std::string operator()(const char* option) const { return std::string(launcher_) + "." + option; }
+  const char* launcher() const { return launcher_; }
+
+ private:
+  const char* launcher_;
+};
+
+inline void check_matrix(const OptionNames& names, const MatrixSizes& sizes) {
+  check_float(sizes.dtype, names("dtype").c_str());
+  check_option(sizes.processors >= 1, names("processors").c_str(), sizes.processors, "must be 1 or more");
+  check_option(sizes.split_k >= 0 && sizes.split_k <= kMaximumSlices, names("split_k").c_str(), sizes.split_k,
+               "must be 0 (chosen by the sizes) to 64");
 }
 
 }  // namespace brisk::kernels

@@ -10,30 +10,6 @@
 
 namespace brisk::kernels {
 
-/// Widest loads of rows of `columns` elements, in bytes.
-inline int unit_of(DType dtype, int64_t columns) {
-  const int64_t bytes = columns * (dtype == DType::f32 ? 4 : 2);
-  return bytes % 16 == 0 ? 16 : bytes % 4 == 0 ? 4 : 2;
-}
-
-/// "kernels::gemm" + ".m"
-class OptionNames {
- public:
-  explicit OptionNames(const char* launcher) : launcher_(launcher) {}
-  std::string operator()(const char* option) const { return std::string(launcher_) + "." + option; }
-  const char* launcher() const { return launcher_; }
-
- private:
-  const char* launcher_;
-};
-
-inline void check_matrix(const OptionNames& names, const MatrixSizes& sizes) {
-  check_float(sizes.dtype, names("dtype").c_str());
-  check_option(sizes.processors >= 1, names("processors").c_str(), sizes.processors, "must be 1 or more");
-  check_option(sizes.split_k >= 0 && sizes.split_k <= kMaximumSlices, names("split_k").c_str(), sizes.split_k,
-               "must be 0 (chosen by the sizes) to 64");
-}
-
 inline void check_data(const OptionNames& names, const char* option, const void* pointer) {
   check_pointer(pointer, names(option).c_str());
   if (!aligned(pointer, 16)) {

@@ -8,11 +8,11 @@
 #include "kernels/common/async_copy.h"
 #include "kernels/common/cuda.h"
 #include "kernels/common/vector.h"
+#include "kernels/matrix/choose.h"
 
 namespace brisk::kernels {
 
-inline constexpr int kStages = 4;        ///< tiles in shared memory: three under way while one is multiplied
-inline constexpr int kChunksAlongK = 4;  ///< 16-byte chunks of a tile's slice of k
+inline constexpr int kStages = 4;  ///< tiles in shared memory: three under way while one is multiplied
 template <class T>
 inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));  ///< elements
 template <class T>

@@ -13,8 +13,6 @@ namespace {
 
 #define BRISK_LAUNCHER(name, Options) \
   void name(const Options&, CudaStream) { absent("kernels::" #name); }
-#define BRISK_SIZE(name, Options) \
-  int64_t name(const Options&) { absent("kernels::" #name); }
 #include "launchers.inc"
 
 }  // namespace brisk::kernels

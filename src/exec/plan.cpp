@@ -2,6 +2,8 @@
 #include "brisk/plan.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <numeric>
 
 #include "core/text.h"
 #include "exec/compiled_plan.h"
@@ -142,6 +144,8 @@ std::vector<PlanStep> Plan::steps() const {
     step.implementation = last.attributes.has("op") ? cat(last.attributes.object("op").name(), ": user op, not fused")
                                                     : last.implementation;
     step.declined = last.declined;
+    step.launches = last.launches;
+    step.seconds = last.seconds;
     step.stage = graph::name(last.stage);
     step.shape = last.outputs.empty() ? "" : graph.type(last.outputs[0]).text();
     step.wave = last.wave;
@@ -151,15 +155,41 @@ std::vector<PlanStep> Plan::steps() const {
   return steps;
 }
 
+double Plan::seconds() const {
+  const std::vector<graph::Node>& nodes = plan_->graph.nodes;
+  return std::accumulate(nodes.begin(), nodes.end(), 0.0,
+                         [](double sum, const graph::Node& node) { return sum + node.seconds; });
+}
+
+int64_t Plan::launches() const {
+  const std::vector<graph::Node>& nodes = plan_->graph.nodes;
+  return std::accumulate(nodes.begin(), nodes.end(), int64_t{0},
+                         [](int64_t sum, const graph::Node& node) { return sum + node.launches; });
+}
+
+namespace {
+
+/// " 12.3 us", or "" where the target has no model.
+std::string microseconds(double seconds) {
+  if (seconds <= 0) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  return text;
+}
+
+}  // namespace
+
 std::string Plan::explain() const {
   const PlanBytes bytes = plan_->bytes;
   std::string text =
       cat("plan: ", graph::name(plan_->graph.phase), ", ", batch(), " rows, ", plan_->source.target->name(), ", ",
           plan_->source.threads, " threads, ", name(precision()), "\n");
   for (const PlanStep& step : steps()) {
-    text += cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",
-                grouped(static_cast<int64_t>(step.bytes)), " bytes  ", grouped(static_cast<int64_t>(step.flops)),
-                " FLOPs\n");
+    text +=
+        cat("  ", step.wave, "  ", step.stage, "  ", step.op, "  ", step.shape, "  ", step.implementation, "  ",
+            grouped(static_cast<int64_t>(step.bytes)), " bytes  ", grouped(static_cast<int64_t>(step.flops)), " FLOPs");
+    if (step.launches > 0) text += cat("  ", step.launches, " launches  ", microseconds(step.seconds));
+    text += "\n";
     for (const std::string& reason : step.declined) text += cat("       declined: ", reason, "\n");
   }
   const auto line = [&](const char* what, int64_t count) { text += cat("  ", what, " ", grouped(count), " bytes\n"); };
@@ -171,6 +201,7 @@ std::string Plan::explain() const {
   line("  largest live set", bytes.live);
   line("scratch", bytes.scratch);
   line("total", bytes.total);
+  if (launches() > 0) text += cat("  modelled ", microseconds(seconds()), " in ", launches(), " launches\n");
   return text;
 }
 

@@ -46,7 +46,7 @@ void Step::evaluate(const Feed& feed) {
   impl_->evaluate();
 }
 StepTotals Step::read_evaluation() { return impl_->read_evaluation(); }
-Plan Step::plan(int64_t batch) const { return impl_->plan(batch); }
+Plan Step::plan(int64_t batch, const std::string& target) const { return impl_->plan(batch, target); }
 int64_t Step::largest_batch(LargestBatchOptions options) const { return impl_->largest_batch(options); }
 void Step::prepare() { impl_->prepare(); }
 Clock Step::clock() const { return impl_->clock(); }

@@ -56,7 +56,7 @@ class Step::Impl {
   int64_t unreported_micro_batches() const;
   /// Updates, if all that have not been reported succeed.
   int64_t expected_updates() const;
-  Plan plan(int64_t batch);
+  Plan plan(int64_t batch, const std::string& target = {});
   int64_t largest_batch(const LargestBatchOptions& options);
   void prepare();
   Tensor gradient(std::string_view name);
@@ -147,7 +147,9 @@ class Step::Impl {
   void keep(const Mean& objective);
   void seal();
   void bind(PlanEntry& entry);
-  std::shared_ptr<const exec::CompiledPlan> make_plan(graph::Phase phase, int64_t samples, bool seeds_from_host);
+  /// target: another device than the step's.
+  std::shared_ptr<const exec::CompiledPlan> make_plan(graph::Phase phase, int64_t samples, bool seeds_from_host,
+                                                      std::shared_ptr<const backend::Target> target = nullptr);
   PlanEntry& entry_for(graph::Phase phase, int64_t samples, bool seeds_from_host);
   PlanEntry& add_entry(std::shared_ptr<const exec::CompiledPlan> plan);
   [[noreturn]] void refuse_call(const char* call, const char* suits) const;

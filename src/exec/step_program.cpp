@@ -252,7 +252,8 @@ void Step::Impl::seal() {
   window_.count.assign(terms_.size(), 0);
 }
 
-std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int64_t samples, bool seeds_from_host) {
+std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int64_t samples, bool seeds_from_host,
+                                                                std::shared_ptr<const backend::Target> target) {
   exec::PlanSource source;
   source.program = program_;
   source.request.clip_norm = clip_norm;
@@ -263,17 +264,18 @@ std::shared_ptr<const exec::CompiledPlan> Step::Impl::make_plan(Phase phase, int
   source.request.optimizer = optimizer;
   source.request.precision = precision;
   source.request.rules = rules_;
-  source.target = target_;
-  source.threads = threads;
+  source.threads = target ? 1 : threads;
+  source.target = target ? std::move(target) : target_;
   return exec::compile_plan(std::move(source));
 }
 
-Plan Step::Impl::plan(int64_t rows) {
+Plan Step::Impl::plan(int64_t rows, const std::string& target) {
   if (rows < 0 || rows > kMaximumCount)
     throw Error(ErrorCode::option, cat("Step::plan.batch = ", rows),
                 cat("must be 0 (the step's own) or 1 to ", grouped(kMaximumCount)));
   seal();
-  return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1));
+  return Plan(make_plan(Phase::train, rows == 0 ? batch : rows, accumulate > 1,
+                        target.empty() ? nullptr : backend::target_named(target)));
 }
 
 int64_t Step::Impl::largest_batch(const LargestBatchOptions& options) {

@@ -87,6 +87,28 @@ def plan():
     expect("conv2d" in run("plan", "lenet", "--dump", "trace").stdout, "plan: dump")
 
 
+def plan_for_gpus():
+    """On any machine: kernels, bytes, FLOPs and modelled time by the table of devices."""
+    totals = {}
+    for target in ("h200", "h100", "a100", "t4"):
+        done = run("plan", "resnet9", "--batch", 64, "--device", "cuda", "--target", target, "--json")
+        expect(done.returncode == 0, f"plan {target}: {done.stderr}")
+        found = json.loads(done.stdout)
+        expect(target in found["isa"], f"plan {target}: {found['isa']}")
+        for whole, part in (("launches", "launches"), ("microseconds", "microseconds")):
+            parts = sum(step[part] for step in found["steps"])
+            expect(math.isclose(found[whole], parts, rel_tol=1e-9), f"plan {target}: {whole} {found[whole]} of {parts}")
+        expect(all(step["microseconds"] >= 2 * step["launches"] for step in found["steps"]), f"plan {target}: 2 us a launch")
+        totals[target] = found["microseconds"]
+    expect(totals["h200"] < totals["h100"] < totals["a100"] < totals["t4"], f"plan: modelled times {totals}")
+    lenet = json.loads(run("plan", "lenet", "--device", "cuda", "--target", "h200", "--json").stdout)
+    expect(0 < lenet["launches"] <= 40, f"plan: LeNet's step has {lenet['launches']} launches")
+    text = run("plan", "lenet", "--device", "cuda", "--target", "h200").stdout
+    expect("cuda h200 (sm_90a)" in text and "modelled" in text, f"plan: {text}")
+    done = run("plan", "mobilenet_v2", "--device", "cuda")
+    expect(done.returncode == 1 and "its kernels have no groups" in done.stderr, f"plan of groups: {done.stderr}")
+
+
 def train():
     with tempfile.TemporaryDirectory() as folder:
         done = run("train", "mlp", "--data", "digits", "--epochs", 0.1, "--channels", 16, "--run-folder", folder, "--svg", "--picture")
@@ -279,6 +301,9 @@ def wrong_use():
     expect_refused(["bench", "lenet", "--unknown"], "--unknown")
     expect_refused(["plan", "lenet", "--dump", "nonsense"], "nonsense", "trace")
     expect_refused(["plan", "lenet", "--dot", "--json"], "--")
+    expect_refused(["plan", "lenet", "--device", "cuda", "--target", "v100"], "v100", "h200, h100, a100")
+    expect_refused(["plan", "lenet", "--device", "tpu"], "tpu", "cpu and cuda")
+    expect_refused(["plan", "lenet", "--target", "h200"], "--target h200", "--device cuda")
     expect_refused(["train", "lenet", "--learning-rate", "nan", "--data", "digits"], "nan")
     expect_refused(["train", "lenet", "--epochs", 0, "--data", "digits"], "--epochs = 0")
     expect_refused(["train", "lenet", "--svg"], "--run-folder")
@@ -298,8 +323,8 @@ def lost_output():
 
 
 if __name__ == "__main__":
-    for part in (bench, bench_predictions, plan, models, train, stopped, image_folders, tables, predict_refuses, weights,
-                 wrong_use, lost_output):
+    for part in (bench, bench_predictions, plan, plan_for_gpus, models, train, stopped, image_folders, tables, predict_refuses,
+                 weights, wrong_use, lost_output):
         part()
     print("failures:", len(failures))
     sys.exit(1 if failures else 0)

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/runtime.h"
-#include "brisk/error.h"
+#include "brisk/brisk.h"
 #include "graph/op_table.h"
 #include "kernels/common/cuda.h"
 #include "simt/device_buffer.h"
@@ -465,6 +465,24 @@ TEST(CudaRuntime, TwoRuntimesOfOneDeviceTakeTurns) {
     }
     EXPECT_EQ(a.parameter(), -30);
   });
+}
+
+TEST(CudaRuntime, AStepTakesExactlyThePlansBytes) {
+  const auto network = [](Var x) {
+    return linear(flatten(relu(batch_norm(conv2d(x, {.bias = false, .channels = 5, .kernel = 3})))), 3);
+  };
+  for (const Precision precision : {Precision::f32}) {
+    const int64_t before = simt::live().bytes;
+    Model model([&](Var x) { return network(x); }, {2, 7, 7});
+    Step step(model, cross_entropy(), adam({.learning_rate = 0.01}),
+              {.batch = 6, .device = gpu(0), .precision = precision});
+    const int64_t planned = step.plan().bytes().total;
+    const std::vector<float> x(6 * 2 * 7 * 7, 0.5f);
+    const std::vector<int64_t> labels(6, 1);
+    EXPECT_EQ(simt::live().bytes, before) << "nothing is taken before the first run";
+    for (int run = 0; run < 3; ++run) step.run(view(x, {6, 2, 7, 7}), view(labels, {6}));
+    EXPECT_EQ(simt::live().bytes - before, planned);
+  }
 }
 
 TEST(CudaRuntime, WhatIsReadIsFollowedWhereItMoves) {

@@ -242,7 +242,6 @@ class Runner {
     outcome_.status = static_cast<cpu::Status::Kind>(status.kind);
     outcome_.sample = status.sample;
     outcome_.value = status.value;
-    tell_of_gradients();
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Value& value = output(i);
       const std::vector<std::byte> content = results_[i]->download();
@@ -256,15 +255,6 @@ class Runner {
       if (unwritten) problem(cat("some of output ", i, " is not written"));
       outcome_.outputs.push_back(std::move(array));
     }
-  }
-
-  /// A device leaves it to who reads the statistics to say that a gradient is not finite (one that is scaled may be).
-  void tell_of_gradients() {
-    if (node().op->name != "gradient_stats" || node().attributes.flag("scaled")) return;
-    const std::vector<std::byte> stats = results_[0]->download();
-    if (element<float>(stats.data() + sizeof(float)) == 0) return;
-    outcome_.status = cpu::Status::nonfinite_gradient;
-    outcome_.sample = static_cast<int64_t>(element<float>(stats.data() + 3 * sizeof(float)));
   }
 
   static bool poison(const Value& value, const std::vector<std::byte>& content, size_t at) {

@@ -1,0 +1,34 @@
+// What a build without a CUDA toolkit says of devices, and what it can do all the same.
+#include <gtest/gtest.h>
+
+#include "backend/backend.h"
+#include "brisk/brisk.h"
+
+namespace brisk {
+namespace {
+
+TEST(NoCuda, ADeviceIsRefusedInASentence) {
+  try {
+    backend::backend_for(gpu(0));
+    ADD_FAILURE() << "this build has no backend for it";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "Error [backend] gpu 0: this build has no CUDA backend; use .device = cpu(), or configure with "
+                 "-DBRISK_CUDA=ON (toolkit >= 12)");
+  }
+}
+
+TEST(NoCuda, TheBestDeviceIsTheCpu) {
+  std::string why_not;
+  EXPECT_EQ(backend::devices(why_not), std::vector<Device>{cpu()});
+  EXPECT_EQ(why_not, "this build has no CUDA backend");
+  EXPECT_EQ(best_device(), cpu());
+}
+
+TEST(NoCuda, PlansForDevicesAreMadeAllTheSame) {
+  EXPECT_EQ(backend::target_named("h200")->name(), "cuda h200 (sm_90a)");
+  EXPECT_TRUE(backend::target_for(gpu(0))->asynchronous());
+}
+
+}  // namespace
+}  // namespace brisk
