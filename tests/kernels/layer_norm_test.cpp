@@ -33,7 +33,7 @@ std::vector<Case> cases() {
     all.push_back({3, 331, dtype});   // a block a row, without vectors
     all.push_back({2, 4104, dtype});  // a block a row, by vectors
     all.push_back({17, 48, dtype, true, 1});
-    all.push_back({2600, 16, dtype});  // slices of rows for the parameters
+    all.push_back({1100, 16, dtype});  // slices of rows for the parameters
   }
   return all;
 }

@@ -16,8 +16,12 @@ struct Case {
   DType dtype;
   size_t skew = 0;
   size_t count() const { return outer * size * inner; }
-  /// Element k of the line that element i is on.
-  size_t at(size_t i, size_t k) const { return i / (size * inner) * size * inner + k * inner + i % inner; }
+  /// Calls f(at) for each line; at(k) is its element k.
+  template <class F>
+  void each_line(F f) const {
+    for (size_t o = 0; o < outer; ++o)
+      for (size_t j = 0; j < inner; ++j) f([=, this](size_t k) { return (o * size + k) * inner + j; });
+  }
   std::string text() const {
     return std::to_string(outer) + " x " + std::to_string(size) + " x " + std::to_string(inner) + " " + name(dtype);
   }
@@ -42,12 +46,14 @@ std::vector<Case> cases() {
 
 std::vector<double> defined(const Case& c, const std::vector<double>& x, bool logarithm) {
   std::vector<double> y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
+  c.each_line([&](auto at) {
     double largest = -HUGE_VAL, sum = 0;
-    for (size_t k = 0; k < c.size; ++k) largest = std::fmax(largest, x[c.at(i, k)]);
-    for (size_t k = 0; k < c.size; ++k) sum += std::exp(x[c.at(i, k)] - largest);
-    y[i] = logarithm ? x[i] - largest - std::log(sum) : std::exp(x[i] - largest) / sum;
-  }
+    for (size_t k = 0; k < c.size; ++k) largest = std::fmax(largest, x[at(k)]);
+    for (size_t k = 0; k < c.size; ++k) sum += std::exp(x[at(k)] - largest);
+    for (size_t k = 0; k < c.size; ++k) {
+      y[at(k)] = logarithm ? x[at(k)] - largest - std::log(sum) : std::exp(x[at(k)] - largest) / sum;
+    }
+  });
   return y;
 }
 
@@ -98,14 +104,14 @@ TEST(KernelSoftmax, GradientAgreesWithItsDefinition) {
         return {dx.get()};
       });
       std::vector<double> dx(c.count());
-      for (size_t i = 0; i < dx.size(); ++i) {
+      c.each_line([&](auto at) {
         double sum = 0;
+        for (size_t k = 0; k < c.size; ++k) sum += dy.given()[at(k)] * (logarithm ? 1 : y.given()[at(k)]);
         for (size_t k = 0; k < c.size; ++k) {
-          const size_t at = c.at(i, k);
-          sum += logarithm ? dy.given()[at] : dy.given()[at] * y.given()[at];
+          const double d = dy.given()[at(k)], out = y.given()[at(k)];
+          dx[at(k)] = logarithm ? d - std::exp(out) * sum : out * (d - sum);
         }
-        dx[i] = logarithm ? dy.given()[i] - std::exp(y.given()[i]) * sum : y.given()[i] * (dy.given()[i] - sum);
-      }
+      });
       test::expect_near("dx", c.dtype, got[0], dx, 1e-5);
     }
   }
