@@ -13,10 +13,10 @@ namespace brisk::golden {
 using graph::Place;
 
 DoubleStep::DoubleStep(const Model& model, const Objective& objective, const Inputs& inputs, Optimizer optimizer,
-                       int64_t samples)
+                       int64_t samples, Precision precision)
     : optimizer_(std::move(optimizer)), samples_(samples), model_(model) {
   trace(objective, inputs);
-  compile();
+  compile(precision);
   for (const graph::Value& value : graph_.values) {
     if (value.producer >= 0 || value.place == Place::activation || value.place == Place::input) continue;
     if (value.place != Place::scalar) memory_.try_emplace({value.place, value.slot}, initial(value));
@@ -49,8 +49,11 @@ void DoubleStep::trace(const Objective& objective, const Inputs& inputs) {
   exec::mark_frozen(graph_, models_);
 }
 
-void DoubleStep::compile() {
+void DoubleStep::compile(Precision precision) {
+  const auto target = backend::target_for(cpu());
   passes::PlanRequest request;
+  request.precision = precision;
+  request.target = target.get();
   request.samples = samples_;
   request.seeds_from_host = false;
   request.optimizer = optimizer_;
@@ -59,12 +62,13 @@ void DoubleStep::compile() {
   for (const passes::Pass& pass : passes::all()) {
     graph_ = pass.run(std::move(graph_), request);
     pass.verify(graph_, request);
-    if (std::string(pass.name) == "update") return;
+    if (std::string(pass.name) == "precision") return;
   }
 }
 
 oracle::Array DoubleStep::initial(const graph::Value& value) const {
   oracle::Array array = oracle::zeros(value.type, samples_);
+  if (value.place == Place::state && value.slot == 0) array.data = {LossScale().initial};
   if (value.place != Place::parameter && value.place != Place::buffer) return array;
   const graph::ParameterRef& ref = graph_.parameters[static_cast<size_t>(value.slot)];
   const Tensor torch = model_.parameter(ref.name);

@@ -1,5 +1,6 @@
 // A training step in double precision: the program that a Step would compile, taken through the passes that give it its
-// meaning (trace, infer, compose, autodiff, update) and evaluated by the reference. No backend, no plan, no float.
+// meaning (trace, infer, compose, autodiff, update, precision) and evaluated by the reference. No backend, no plan, no
+// float but where the recipe rounds to 16 bits.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace brisk::golden {
 class DoubleStep {
  public:
   // Starts from the model's parameters. The optimizer's weight decay is taken from its first group, for all parameters.
-  DoubleStep(const Model& model, const Objective& objective, const Inputs& inputs, Optimizer optimizer,
-             int64_t samples);
+  DoubleStep(const Model& model, const Objective& objective, const Inputs& inputs, Optimizer optimizer, int64_t samples,
+             Precision precision = Precision::f32);
 
   // One update. Inputs by name, row-major. Returns the objective before it.
   double run(const std::map<std::string, std::vector<double>>& inputs);
@@ -30,7 +31,7 @@ class DoubleStep {
 
  private:
   void trace(const Objective& objective, const Inputs& inputs);
-  void compile();
+  void compile(Precision precision);
   oracle::Array initial(const graph::Value& value) const;
   double scalar(const std::string& name) const;
   int32_t slot_of(const std::string& name) const;

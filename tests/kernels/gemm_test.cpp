@@ -188,7 +188,7 @@ TEST(Gemm, AddsToWhatIsThere) {
 }
 
 TEST(Gemm, SlicesOfKAreAddedInOrder) {
-  for (const int split : {1, 2, 5, 64}) {
+  for (const int split : {0, 1, 2, 5, 64}) {
     GemmOptions o{.a_transposed = true, .k = 1000, .m = 24, .n = 72, .split_k = split};
     expect_product<__half, float>(o, {false, false, true});
     expect_product<float, float>(o);

@@ -27,7 +27,14 @@ TEST(NoCuda, TheBestDeviceIsTheCpu) {
 
 TEST(NoCuda, PlansForDevicesAreMadeAllTheSame) {
   EXPECT_EQ(backend::target_named("h200")->name(), "cuda h200 (sm_90a)");
-  EXPECT_TRUE(backend::target_for(gpu(0))->asynchronous());
+  Model model([](Var x) { return linear(flatten(relu(batch_norm(conv2d(x, {.channels = 5, .kernel = 3})))), 2); },
+              {3, 8, 8});
+  Step step(model, cross_entropy(), sgd({.learning_rate = 0.1}), {.batch = 4, .device = gpu(0)});
+  EXPECT_GT(step.plan().bytes().total, 0);
+  EXPECT_EQ(step.plan().target(), "cuda h200 (sm_90a)");
+  const std::vector<float> x(4 * 3 * 8 * 8);
+  const std::vector<int64_t> labels(4);
+  EXPECT_THROW(step.run(view(x, {4, 3, 8, 8}), view(labels, {4})), Error);
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // its verifier refuses.
 #include <stdexcept>
 
+#include "brisk/ops/conv.h"
 #include "brisk/ops/elementwise.h"
 #include "brisk/ops/linear.h"
 #include "brisk/ops/norm.h"
+#include "brisk/ops/shape.h"
 #include "graph/low_forms.h"
 #include "passes/broken.h"
 

@@ -77,6 +77,7 @@ RunLayout run_layout(const Graph& graph, int64_t samples, const std::vector<int6
   Cursor upload;
   upload.take(sizeof(kernels::RunState));
   layout.scalars = upload.take(scalar_bytes, alignof(double));
+  layout.head_bytes = upload.end();
   for (size_t i = 0; i < graph.inputs.size(); ++i) layout.inputs[i] = upload.take(layout.input_bytes[i]);
   layout.upload_bytes = upload.end();
   for (int64_t& at : layout.uploads) at = block.take(layout.upload_bytes);

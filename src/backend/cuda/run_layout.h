@@ -33,6 +33,7 @@ struct RunLayout {
   /// What the host sends before a run, twice, so that it can be sent while the run before is reading:
   int64_t uploads[2] = {};
   int64_t upload_bytes = 0;
+  int64_t head_bytes = 0;            ///< of it, what an update alone needs: all but the inputs
   int64_t scalars = 0;               ///< from the upload's begin, where RunState lies
   std::vector<int64_t> inputs;       ///< by Graph::inputs index, likewise
   std::vector<int64_t> input_bytes;  ///< 0: nothing reads it

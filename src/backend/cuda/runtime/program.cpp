@@ -153,26 +153,27 @@ void CudaProgram::run(StepList list, const RunArguments& arguments) {
 
 void CudaProgram::queue(StepList list, const RunArguments& arguments) {
   follow(arguments.parameters);
-  stage(runtime_.staging(), arguments);
-  if (runtime_.send(this, layout_)) {
+  const bool computes = list != StepList::update;  // else inputs may be gone
+  stage(runtime_.staging(), arguments, computes);
+  if (runtime_.send(this, layout_, computes ? layout_.upload_bytes : layout_.head_bytes)) {
     tables_sent_ = false;
     scheduled_ = 0;
   }
   send_constants();
   if (list != StepList::micro_batch) send_schedule(arguments.scheduled);
-  compute(list, arguments.accumulate && list != StepList::update);
+  compute(list, arguments.accumulate && computes);
   if (fetch_outputs(arguments.outputs))
     check(cudaStreamSynchronize(runtime_.device().compute.get()), "waiting for outputs");
   results_.list = list;
   runtime_.finish(results_);
 }
 
-void CudaProgram::stage(char* staging, const RunArguments& arguments) const {
+void CudaProgram::stage(char* staging, const RunArguments& arguments, bool with_inputs) const {
   const kernels::RunState state{arguments.attempt, arguments.first_sample, arguments.accumulate ? 1 : 0};
   std::memcpy(staging, &state, sizeof(state));
   if (!graph_.scalars.empty())
     std::memcpy(staging + layout_.scalars, bindings_.scalars, graph_.scalars.size() * sizeof(float));
-  for (size_t i = 0; i < graph_.inputs.size(); ++i)
+  for (size_t i = 0; with_inputs && i < graph_.inputs.size(); ++i)
     if (layout_.input_bytes[i] > 0 && arguments.inputs && arguments.inputs[i])
       std::memcpy(staging + layout_.inputs[i], arguments.inputs[i], static_cast<size_t>(layout_.input_bytes[i]));
 }

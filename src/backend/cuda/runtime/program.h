@@ -33,7 +33,7 @@ class CudaProgram : public Program {
   void bind();
   void* address(graph::ValueId id, int parity) const;
   Operands operands(const Unit& unit, int parity, bool accumulate) const;
-  void stage(char* staging, const RunArguments& arguments) const;
+  void stage(char* staging, const RunArguments& arguments, bool with_inputs) const;
   void send_constants();
   void send_schedule(int64_t scheduled);
   void compute(StepList list, bool accumulate);

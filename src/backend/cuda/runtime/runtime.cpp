@@ -97,14 +97,14 @@ char* CudaRuntime::staging() {
   return staging_[use].bytes();
 }
 
-bool CudaRuntime::send(const CudaProgram* program, const RunLayout& layout) {
+bool CudaRuntime::send(const CudaProgram* program, const RunLayout& layout, int64_t bytes) {
   const int use = parity();
   const bool others = owner_ != program;
   // The run that last read what is written now; all of them when the block had another form.
   const int64_t reader = others ? runs_ - 1 : staged_run_[static_cast<size_t>(use)];
   if (reader >= reported_)
     check(cudaStreamWaitEvent(device_.copies.get(), slot(reader).done.get(), 0), "ordering the inputs");
-  check(cudaMemcpyAsync(block() + layout.uploads[use], staging_[use].get(), static_cast<size_t>(layout.upload_bytes),
+  check(cudaMemcpyAsync(block() + layout.uploads[use], staging_[use].get(), static_cast<size_t>(bytes),
                         cudaMemcpyHostToDevice, device_.copies.get()),
         "copying inputs");
   check(cudaEventRecord(sent_[use].get(), device_.copies.get()), "ordering the inputs");

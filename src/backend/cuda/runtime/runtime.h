@@ -60,9 +60,10 @@ class CudaRuntime : public Runtime {
   int parity() const { return static_cast<int>(runs_ % 2); }
   /// The next run's staging block, once the device has taken what the last run that used it left there.
   char* staging();
-  /// Queues the copy of the staging block, in front of what is queued on the compute stream next. `program`: whose run
-  /// it is; returns whether another program's was before, so that what it keeps in the block is to be sent again.
-  bool send(const CudaProgram* program, const RunLayout& layout);
+  /// Queues the copy of the staging block's first bytes, in front of what is queued on the compute stream next.
+  /// `program`: whose run it is; returns whether another program's was before, so that what it keeps in the block is to
+  /// be sent again.
+  bool send(const CudaProgram* program, const RunLayout& layout, int64_t bytes);
   /// Queues the copies of a run's results behind it, and counts it.
   void finish(const Results& results);
   /// Waits for all that is queued.
