@@ -7,7 +7,7 @@ mark_as_advanced(BRISK_CUDA_INCLUDE)
 
 # Sanitizers see nothing of a device, and what they can see of kernels the emulation has.
 set(BRISK_HAVE_CUDA OFF)
-if(BRISK_CUDA STREQUAL "ON" AND NOT BRISK_SANITIZE)  # AUTO joins once the backend is whole
+if(BRISK_CUDA AND NOT BRISK_SANITIZE)
   find_package(CUDAToolkit 12 QUIET)
   if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
     if(NOT DEFINED ENV{CUDACXX})

@@ -346,8 +346,7 @@ __global__ void __launch_bounds__(kThreads) elementwise_kernel(const __grid_cons
 #pragma unroll 1
   for (int k = 0; k < p.steps; ++k) {
     const Step& s = p.step[k];
-    float r[kWidth];
-    each([&](int i) { r[i] = v[i]; });
+    float r[kWidth] = {};
 #pragma unroll 1
     for (int o = 2; o >= 0; --o) {  // ends with the first operand, in r
       const int place = s.operand[o];

@@ -25,6 +25,12 @@ settings=(-DCMAKE_BUILD_TYPE=Release -DBRISK_WERROR=ON -DBRISK_TESTS=ON -DBRISK_
 if [ -n "${BRISK_SANITIZE:-}" ]; then
   settings+=(-DBUILD_SHARED_LIBS=OFF)
 fi
+if [ -z "${BRISK_SANITIZE:-}" ]; then
+  headers=$(bash cmake/cuda_headers.sh "$build/cuda-headers")
+  if [ -n "$headers" ]; then
+    settings+=(-DBRISK_CUDA_INCLUDE="$headers")
+  fi
+fi
 if command -v ccache >/dev/null; then
   settings+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi

@@ -1,6 +1,6 @@
 // precision: which values have 16 bits. graph/low_forms.h has the table of operations; here follow the casts: one for a
-// value and stage, so that none lives from forward to backward. Where the target's kernels do not take 16 bits, a node
-// computes in f32 between the same roundings, which are therefore never folded away.
+// value and stage, so that no f32 form lives from forward to backward. Where the target's kernels do not take 16 bits,
+// a node computes in f32 between the same roundings, which are therefore never folded away.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -124,7 +124,8 @@ class Recipe {
   ValueId cast(ValueId id, DType dtype, Stage stage) {
     if (graph_.type(id).dtype == dtype) return id;
     const bool matrix = graph_.value(id).place == Place::parameter;
-    const auto key = std::tuple(id, dtype, matrix && target_.asynchronous() ? Stage::forward : stage);
+    const bool lives_on = matrix ? target_.asynchronous() : is_low(dtype);  // smaller than what it is made of
+    const auto key = std::tuple(id, dtype, lives_on ? Stage::forward : stage);
     const auto known = casts_.find(key);
     if (known != casts_.end()) return known->second;
     graph::ValueType type = graph_.type(id);

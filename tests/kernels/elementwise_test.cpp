@@ -246,11 +246,19 @@ TEST(Elementwise, LimitsAndNan) {
     }
     expect_close(run_one(step_of(e), {x}, DType::f32), want, 1e-6, 1e-37);
   }
-  for (const E e : {E::minimum, E::maximum, E::add, E::relu_gradient, E::abs_gradient}) {
+}
+
+TEST(Elementwise, NanOfAnOperandStaysInItsPlace) {
+  std::vector<double> a = random_values(24, 1), b = random_values(24, 2);
+  for (size_t i = 0; i < b.size(); i += 3) b[i] = kNan;
+  for (const E e :
+       {E::minimum, E::maximum, E::add, E::relu_gradient, E::leaky_relu_gradient, E::abs_gradient, E::clamp_gradient}) {
     SCOPED_TRACE(static_cast<int>(e));
-    const std::vector<double> y = run_one(step_of(e), {{1, 2}, {kNan, 3}}, DType::f32);
-    EXPECT_TRUE(std::isnan(y[0]));
-    EXPECT_FALSE(std::isnan(y[1]));
+    const ElementwiseStep step = step_of(e, 0.5f, 1);
+    std::vector<double> want;
+    for (size_t i = 0; i < a.size(); ++i) want.push_back(rounded(reference(step, a[i], b[i], b[i]), DType::f32));
+    EXPECT_EQ(std::count_if(want.begin(), want.end(), [](double x) { return std::isnan(x); }), 8);
+    expect_close(run_one(step, {a, b}, DType::f32), want, 0);
   }
 }
 

@@ -52,6 +52,7 @@ TEST(Layout, CastBetweenAllTypes) {
         SCOPED_TRACE(testing::Message() << name(from) << " to " << name(to) << ", offset " << offset);
         std::vector<double> x = values_of(from, 1043), want;
         if (is_float(from)) x[3] = kNan, x[9] = kInfinity, x[20] = -kInfinity;
+        x[30] = 1, x[31] = 254, x[32] = 255, x[33] = 0;
         for (const double value : x) want.push_back(casted(value, from, to));
         const Elements in(from, x, offset), out(to, x.size(), offset);
         cast({.count = 1043, .from = from, .to = to, .x = in.data(), .y = out.data()}, nullptr);

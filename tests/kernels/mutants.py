@@ -60,7 +60,8 @@ def sites(path, text):
     found = []
     for number, owner in device_lines(text).items():
         line = code_of(text.split("\n")[number])
-        if re.match(r"\s*(#|static_assert|template|using|constexpr|BRISK_)", line) or "constexpr" in line:
+        declared = re.match(r"\s*(const )?(unsigned |\w+_t |int |float |double |bool |T |Pack<[^>]*> )\w+(\[[^\]]*\])+( = \{.*)?;", line)
+        if re.match(r"\s*(#|static_assert|template|using|constexpr|BRISK_)", line) or "constexpr" in line or declared:
             continue
 
         def add(match, kind, new):
@@ -88,7 +89,7 @@ def sites(path, text):
 
 def includes(path, seen):
     for name in re.findall(r'#include "(kernels/[^"]+)"', open(os.path.join(SOURCE, path)).read()):
-        if name not in seen and not name.endswith(("cuda.h", "launch.h", "check.h")):
+        if name not in seen and not os.path.basename(name) not in ("cuda.h", "launch.h", "check.h"):
             seen.append(name)
             includes(name, seen)
     return seen
@@ -146,7 +147,7 @@ def compile_family(family, arguments, build, target):
     folder = os.path.join(build, "mutants", family)
     commands = json.load(open(os.path.join(build, "compile_commands.json")))
     source = os.path.join(SOURCE, f"kernels/{family}.cu")
-    entry = next(c for c in commands if c["file"] == source and f"{target}_kernels" in c["command"])
+    entry = next(c for c in commands if c["file"] == source and f"/{target}_code.dir/" in c["command"])
     command = [word for word in shlex.split(entry["command"]) if word != "ccache"]
     at = command.index("-o")
     del command[at:at + 2]
@@ -172,7 +173,7 @@ def compile_family(family, arguments, build, target):
             sys.exit(f"{family} does not compile:\n{made.stderr[-3000:]}")
     compiler = command[0]
     subprocess.run([compiler, "-c", os.path.join(folder, "switch.cpp"), "-o", os.path.join(folder, "switch.o")], check=True)
-    link = subprocess.run(["ninja", "-C", build, "-t", "commands", f"{target}_tests"], capture_output=True, text=True,
+    link = subprocess.run(["ninja", "-C", build, "-t", "commands", f"{target.removeprefix('brisk_')}_tests"], capture_output=True, text=True,
                           check=True).stdout.strip().split("\n")[-1]
     program = os.path.join(folder, "tests")
     link = link.split("&&")[1] if link.startswith(": &&") else link
@@ -227,7 +228,7 @@ def main():
             known[where] = reason
     killed = survived = 0
     for family in families:
-        program, chosen = compile_family(family, arguments, build, f"brisk_{arguments.target}".replace("brisk_brisk", "brisk"))
+        program, chosen = compile_family(family, arguments, build, f"brisk_{arguments.target}")
         tests = suites(family)
         if run(program, tests, 0, 10 * arguments.timeout):
             sys.exit(f"{family}: its tests fail without a mutant")

@@ -149,6 +149,13 @@ TEST(GradientStats, OP10_NormsThatDoNotFitTheirSquares) {
   }
 }
 
+TEST(GradientStats, TheLargestFloatIsFinite) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const StatsResult stats = stats_of(Tensors({Floats{0, -kLargest, 0}}));
+  EXPECT_EQ(stats.norm, kLargest);
+  EXPECT_EQ(stats.nonfinite, 0);
+}
+
 TEST(GradientStats, OP10_ClippedToNormOneEachElementMovesByATenth) {
   const Device w(Floats(100, 0)), g(Floats(100, 1e20f));
   std::vector<UpdateTensor> table = {{.count = 100, .gradient = g.data(), .parameter = w.data()}};
@@ -172,7 +179,7 @@ TEST(GradientStats, OP10_NonfiniteElementsAreCountedAndNamed) {
   constexpr float kInf = std::numeric_limits<float>::infinity(), kNotANumber = std::numeric_limits<float>::quiet_NaN();
   std::vector<Floats> gradients = some_gradients();
   gradients[4][4097] = -kInf;
-  gradients[4][1] = kNotANumber;
+  gradients[4][4098] = kNotANumber;
   gradients[6][9000] = kInf;
   const Tensors tensors(gradients);
   const simt::DeviceBuffer<Status> status({Status{}});
@@ -184,6 +191,10 @@ TEST(GradientStats, OP10_NonfiniteElementsAreCountedAndNamed) {
   EXPECT_EQ(set.kind, Status::kNonfiniteGradient);
   EXPECT_EQ(set.node, 12);
   EXPECT_EQ(set.sample, 104);
+  const simt::DeviceBuffer<Status> first({Status{}});
+  const Tensors bad_first({Floats{kInf}, Floats{1}});
+  EXPECT_EQ(stats_of(bad_first, {.status = first.data()}).bad_tensor, 0);
+  EXPECT_EQ(first.download()[0].sample, 100);
   // An earlier error stays.
   const simt::DeviceBuffer<Status> other({Status{Status::kLabel, 3, 5, 99}});
   stats_of(tensors, {.status = other.data()});

@@ -165,6 +165,21 @@ TEST(Random, StochasticDepth) {
   }
 }
 
+TEST(Random, AWordOfExactlyTheThresholdKeeps) {
+  const simt::DeviceBuffer<RunState> run({kState});
+  const Elements x(DType::f32, std::vector<double>{1}), y(DType::f32, 1);
+  const uint32_t word = words_of(0, 0)[0];
+  for (const bool kept : {true, false}) {
+    const double rate = (word + (kept ? 0 : 1)) * 0x1p-32;
+    const double want = kept ? rounded(1 / (1 - rate), DType::f32) : 0;
+    dropout({.key = kKey, .rate = rate, .run = run.data(), .samples = 1, .x = x.data(), .y = y.data()}, nullptr);
+    EXPECT_EQ(y.values()[0], want);
+    stochastic_depth({.key = kKey, .rate = rate, .run = run.data(), .samples = 1, .x = x.data(), .y = y.data()},
+                     nullptr);
+    EXPECT_EQ(y.values()[0], want);
+  }
+}
+
 TEST(Random, RefusesRates) {
   for (const double rate : {-0.1, 1.0, kNan}) {
     EXPECT_THROW(dropout({.rate = rate}, nullptr), Error);

@@ -90,6 +90,15 @@ TEST(Precision, MatricesAndWhatFollowsThemAreLowOnADevice) {
   }
 }
 
+TEST(Precision, AnInputIsRoundedOnce) {
+  for (const PlanRequest& request : {device_request(Precision::fp16), low_request(Precision::fp16)}) {
+    const Graph graph = after("precision", small_program().graph, request);
+    int rounded = 0;
+    for (const Node& node : graph.nodes) rounded += is(node, "cast") && node.inputs[0] == output(graph, "load");
+    EXPECT_EQ(rounded, 1) << "for the convolution and its weights' gradient";
+  }
+}
+
 TEST(Precision, ADeviceReadsShadowsThatTheWalkKeeps) {
   const Graph graph = after("precision", small_program().graph, device_request(Precision::bf16));
   const graph::Value& matrix = graph.value(node_at(graph, find(graph, "conv2d")).inputs[1]);

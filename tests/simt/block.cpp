@@ -66,8 +66,7 @@ void Worker::start_block(uint64_t number) {
   parity_ ^= 1;
   size_ = block.x * block.y * block.z;
   exited_ = next_unstarted_ = 0;
-  ready_.clear();
-  first_ready_ = 0;
+  first_ready_ = ready_count_ = 0;
   random_ = config().seed * 0x2545F4914F6CDD1Du + number + 1;
   ++statistics.blocks;
   shared.clear(launch_->shared_bytes);
@@ -159,36 +158,30 @@ Fiber& Worker::fiber_for(Thread& thread) {
 // In order, threads start one after the other and those that waited go on in the order in which they became ready.
 Thread* Worker::next_thread() {
   const uint32_t unstarted = size_ - next_unstarted_;
-  const size_t ready = ready_.size() - first_ready_;
-  if (unstarted + ready == 0) return nullptr;
+  if (unstarted + ready_count_ == 0) return nullptr;
   const uint64_t seed = config().seed;
   if (seed >= 2) {
-    const uint64_t pick = next_random(random_) % (unstarted + ready);
+    const uint64_t pick = next_random(random_) % (unstarted + ready_count_);
     if (pick < unstarted) {
       std::swap(unstarted_[next_unstarted_], unstarted_[next_unstarted_ + pick]);
-    } else {
-      std::swap(ready_[first_ready_], ready_[first_ready_ + pick - unstarted]);
+      return &thread(unstarted_[next_unstarted_++]);
     }
-    if (pick < unstarted) return &thread(unstarted_[next_unstarted_++]);
+    std::swap(ready(0), ready(pick - unstarted));
   } else if (unstarted > 0) {
     return &thread(unstarted_[next_unstarted_++]);
   } else if (seed == 1) {
-    Thread* last = &thread(ready_.back());
-    ready_.pop_back();
-    return last;
+    return &thread(ready(--ready_count_));
   }
-  Thread* first = &thread(ready_[first_ready_++]);
-  if (first_ready_ == ready_.size() || first_ready_ == 4 * kMaxThreads) {
-    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(first_ready_));
-    first_ready_ = 0;
-  }
+  Thread* first = &thread(ready(0));
+  first_ready_ = (first_ready_ + 1) % kMaxThreads;
+  --ready_count_;
   return first;
 }
 
 void Worker::make_ready(Thread& thread) {
   if (thread.state != State::waiting) return;
   thread.state = State::ready;
-  ready_.push_back(thread.number);
+  ready(ready_count_++) = thread.number;
 }
 
 void Worker::wait(const char* operation, uint32_t mask, Site site) {
@@ -197,6 +190,7 @@ void Worker::wait(const char* operation, uint32_t mask, Site site) {
   self.waits_in = operation;
   self.wait_mask = mask;
   self.wait_site = site;
+  release(ended_);  // in case the block fails and this thread never goes on
   Thread* next = next_thread();
   if (!next) fail("deadlock: no thread of the block can go on");
   Fiber* to = next->state == State::unstarted ? &fiber_for(*next) : next->fiber;
@@ -209,6 +203,7 @@ void Worker::wait(const char* operation, uint32_t mask, Site site) {
 
 void Worker::abandon() {
   failed_ = true;
+  release(ended_);
   for (uint32_t i = 0; i < size_; ++i) {
     for (const PendingCopy& pending : thread(i).copies) allow(pending.copy.shared, pending.copy.bytes);
   }

@@ -65,6 +65,7 @@ class SharedMemory {
   static constexpr size_t kMostBytes = 232448;  ///< 227 KiB, the most of any device
   static constexpr size_t kMostStaticBytes = 48 * 1024;
 
+  SharedMemory() { arrays_.reserve(64); }
   ~SharedMemory();
   /// Empty but for the dynamic part, all NaN.
   void clear(size_t dynamic_bytes);
@@ -98,6 +99,7 @@ class SharedMemory {
 
 class Worker {
  public:
+  Worker() { barrier.waiting.reserve(kMaxThreads); }
   /// What a launch needs once on each worker. started, ended: what ThreadSanitizer orders it by, before and after.
   void begin(const Launch& launch, void* started, void* ended);
   /// False: the block failed and was left where it was.
@@ -126,6 +128,7 @@ class Worker {
   void exit_thread();
   Thread* next_thread();
   Fiber& fiber_for(Thread& thread);
+  uint32_t& ready(size_t i) { return ready_[(first_ready_ + i) % kMaxThreads]; }
   void rearm_fibers();
 
   Fiber own_;                   // the OS thread's stack
@@ -146,8 +149,11 @@ class Worker {
   uint32_t exited_ = 0;
   std::array<uint32_t, kMaxThreads> unstarted_;  // from next_unstarted_ on
   uint32_t next_unstarted_ = 0;
-  std::vector<uint32_t> ready_;  // from first_ready_ on
+  // Rings and reserved vectors: what grew while a block runs, ThreadSanitizer would take for a race between its
+  // threads.
+  std::array<uint32_t, kMaxThreads> ready_;  // a ring of ready_count_ from first_ready_ on
   size_t first_ready_ = 0;
+  size_t ready_count_ = 0;
   uint64_t random_ = 0;
   bool failed_ = false;
 };

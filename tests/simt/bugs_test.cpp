@@ -181,7 +181,7 @@ const Bug kDivergence[] = {
 };
 const Bug kMemory[] = {
     {"PastTheEnd", [] { return run_on_floats(past_the_end, 5, 0, 256); }, "AddressSanitizer"},
-    {"PastStaticShared", [] { return run_on_floats(past_static_shared, 1, 0); }, "AddressSanitizer"},
+    {"PastStaticShared", [] { return run_on_floats(past_static_shared, 1, 0); }, "AddressSanitizer|runtime error"},
     {"PastDynamicShared", [] { return run_on_floats(past_dynamic_shared, 1, 256); }, "AddressSanitizer"},
     {"PastAnArray", [] { return run_on_floats(past_an_array, 1, 0, 8); }, "AddressSanitizer|runtime error"},
     {"MisalignedLoad", [] { return run_on_floats(misaligned_load, 1, 0); }, "misaligned address|AddressSanitizer"},

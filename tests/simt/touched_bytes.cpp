@@ -1,4 +1,4 @@
-// What clang's -fsanitize-coverage=trace-loads,trace-stores calls. A bit for each byte of each allocation.
+// What kernels built with -fsanitize=kernel-address call. A bit for each byte of each allocation.
 #include "simt/touched_bytes.h"
 
 #include <map>
@@ -35,7 +35,7 @@ Trace& trace() {
   return *trace;
 }
 
-[[maybe_unused]] void touch(const void* address, uint64_t bytes, bool write) {
+void touch(const void* address, uint64_t bytes, bool write) {
   Trace& now = trace();
   if (!now.running) return;
   if (!now.last.contains(address) && !find_device_allocation(address, now.last)) return;
@@ -78,14 +78,19 @@ void trace_update(const void* address, uint64_t bytes) {
 
 #if defined(BRISK_SIMT_TRACED)
 extern "C" {
-#define BRISK_SIMT_ACCESS(bytes)                                                                 \
-  void __sanitizer_cov_load##bytes(void* address) { brisk::simt::touch(address, bytes, false); } \
-  void __sanitizer_cov_store##bytes(void* address) { brisk::simt::touch(address, bytes, true); }
+#define BRISK_SIMT_ACCESS(bytes)                                                              \
+  void __asan_load##bytes##_noabort(const void* at) { brisk::simt::touch(at, bytes, false); } \
+  void __asan_store##bytes##_noabort(const void* at) { brisk::simt::touch(at, bytes, true); }
 BRISK_SIMT_ACCESS(1)
 BRISK_SIMT_ACCESS(2)
 BRISK_SIMT_ACCESS(4)
 BRISK_SIMT_ACCESS(8)
 BRISK_SIMT_ACCESS(16)
 #undef BRISK_SIMT_ACCESS
+void __asan_loadN_noabort(const void* at, size_t bytes) { brisk::simt::touch(at, bytes, false); }
+void __asan_storeN_noabort(const void* at, size_t bytes) { brisk::simt::touch(at, bytes, true); }
+void __asan_handle_no_return() {}
+void __asan_before_dynamic_init(const char*) {}
+void __asan_after_dynamic_init() {}
 }
 #endif

@@ -1,4 +1,4 @@
-// Distinct bytes of device memory that launches touch: counted in the traced build, whose kernels clang compiles so
+// Distinct bytes of device memory that launches touch: counted in the traced build, whose kernels are made so
 // that they report each load and store.
 #pragma once
 
@@ -28,7 +28,7 @@ std::vector<TouchedBytes> touched_bytes();
 // ---- between the emulation's own parts ----
 void begin_trace(Site launch);
 void end_trace();
-/// For atomics, which clang does not report.
+/// For atomics, whose writing is not reported.
 void trace_update(const void* address, uint64_t bytes);
 
 }  // namespace brisk::simt

@@ -1,0 +1,24 @@
+// What the kernels' tests use of the emulation, for a real device: it has schedules of its own and no counters of banks.
+#pragma once
+
+#include <cstdint>
+
+namespace brisk::simt {
+
+struct Config {
+  uint64_t seed = 0;  ///< without effect
+};
+inline Config& config() {
+  static Config config;
+  return config;
+}
+
+struct Stats {
+  uint64_t ldmatrix_phases = 0, ldmatrix_conflicts = 0;
+};
+inline Stats stats() {
+  static uint64_t phases = 0;
+  return {++phases, 0};
+}
+
+}  // namespace brisk::simt
