@@ -34,7 +34,7 @@ struct PlanBytes {
 
 /// A kernel of the plan, in the order in which they run.
 struct PlanStep {
-  double bytes = 0;  ///< operands read and written once
+  double bytes = 0;  ///< operands read or written once, workspace written and read; 0: a view, which moves nothing
   double flops = 0;
   std::string implementation{};
   std::vector<std::string> declined{};  ///< "onednn: would reorder ..."

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 #include "core/text.h"
 #include "exec/compiled_plan.h"
@@ -134,13 +135,16 @@ std::vector<PlanStep> Plan::steps() const {
       step.flops += batched ? flops * static_cast<double>(samples) : flops;
     }
     const graph::Node& last = graph.nodes[end - 1];
+    const bool shared = last.op->view && graph.value(last.outputs[0]).alias != graph::kNoValue;
+    std::set<graph::ValueId> operands(last.outputs.begin(), last.outputs.end());
     for (size_t k = i; k < end; ++k)
       for (const graph::ValueId id : graph.nodes[k].inputs) {
         const int32_t from = graph.value(id).producer;
-        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end))
-          step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+        if (from < static_cast<int32_t>(i) || from >= static_cast<int32_t>(end)) operands.insert(id);
       }
-    for (const graph::ValueId id : last.outputs) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+    for (const graph::ValueId id : operands) step.bytes += static_cast<double>(stored_bytes(graph, id, samples));
+    step.bytes += 2.0 * static_cast<double>(last.workspace_bytes);
+    if (shared) step.bytes = 0;
     step.implementation = last.attributes.has("op") ? cat(last.attributes.object("op").name(), ": user op, not fused")
                                                     : last.implementation;
     step.declined = last.declined;

@@ -18,7 +18,7 @@ bool takes_low(std::string_view op);
 bool may_run_in_place(const Call& call, int input);
 /// Whether an operation's FLOPs are those of matrix units, where its operands have 16 bits.
 bool is_matrix_operation(std::string_view op);
-/// Seconds by the profile's rates.
-double modelled_seconds(const Lowering& lowering, bool matrix_units, const Profile& profile);
+/// Seconds by the profile's rates: operands move once, the workspace is written and read.
+double modelled_seconds(const Call& call, const Lowering& lowering);
 
 }  // namespace brisk::backend::cuda

@@ -61,12 +61,28 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
               cat("no implementation \"", implementation, "\" for CUDA devices"), call.node.where);
 }
 
-double modelled_seconds(const Lowering& lowering, bool matrix_units, const Profile& profile) {
-  const double rate = matrix_units ? profile.flops_per_s : profile.flops_per_s_f32;
-  double seconds = 0;
-  for (const Launch& launch : lowering.launches)
-    seconds += launch.bytes / profile.bytes_per_s + launch.flops / rate + launch.kernels * kLaunchSeconds;
-  return seconds;
+namespace {
+
+int32_t kernels_of(const Lowering& lowering) {
+  int32_t count = 0;
+  for (const Launch& launch : lowering.launches) count += launch.kernels;
+  return count;
+}
+
+/// Whether the node is left out when its output shares the input's memory, as it does then.
+bool is_shared_view(const Call& call, const Lowering& lowering) {
+  return call.node.op->view && call.graph.value(call.in[0]).place == graph::Place::activation &&
+         lowering.launches.size() == 1 && lowering.launches[0].kernel == "copy";
+}
+
+}  // namespace
+
+double modelled_seconds(const Call& call, const Lowering& lowering) {
+  const Profile& profile = call.profile;
+  const bool low = !call.in.empty() && size_of(call.input(0).dtype) == 2;
+  const double rate = low && is_matrix_operation(call.node.op->name) ? profile.flops_per_s : profile.flops_per_s_f32;
+  return (operand_bytes(call) + 2.0 * static_cast<double>(lowering.workspace_bytes)) / profile.bytes_per_s +
+         operations(call) / rate + kernels_of(lowering) * kLaunchSeconds;
 }
 
 namespace {
@@ -104,10 +120,10 @@ class CudaTarget : public Target {
     if (!known) choice.declined.push_back(cat("no CUDA kernel computes ", op, " yet; use .device = cpu()"));
     if (choice.implementation.empty()) return choice;
     const Lowering lowering = lower(graph, nodes, samples, profile_, choice.implementation);
+    if (is_shared_view(call, lowering)) return choice;
     choice.workspace_bytes = lowering.workspace_bytes;
-    for (const Launch& launch : lowering.launches) choice.launches += launch.kernels;
-    const bool low = !call.in.empty() && size_of(call.input(0).dtype) == 2;
-    choice.seconds = modelled_seconds(lowering, low && is_matrix_operation(op), profile_);
+    choice.launches = kernels_of(lowering);
+    choice.seconds = modelled_seconds(call, lowering);
     return choice;
   }
 
