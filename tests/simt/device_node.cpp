@@ -140,12 +140,17 @@ int64_t count_of(const Value& value, int64_t samples) {
 /// One node lowered, with its memory.
 class Runner {
  public:
-  Runner(const DeviceCase& made, int in_place, Outcome& outcome)
-      : case_(made.node_case), graph_(build_low(made)), in_place_(in_place), outcome_(outcome) {}
+  Runner(const DeviceCase& made, int in_place, std::string_view implementation, Outcome& outcome)
+      : case_(made.node_case),
+        graph_(build_low(made)),
+        in_place_(in_place),
+        implementation_(implementation),
+        outcome_(outcome) {}
 
   void run() {
-    const cuda::Lowering lowering = cuda::lower(graph_, {0}, case_.samples, profile(), "native");
+    const cuda::Lowering lowering = cuda::lower(graph_, {0}, case_.samples, profile(), implementation_);
     allocate(lowering);
+    if (lowering.prepare) lowering.prepare(operands_);
     for (const cuda::Launch& launch : lowering.launches) launch.run(operands_, nullptr);
     simt::check(cudaDeviceSynchronize());
     check_memory();
@@ -268,6 +273,7 @@ class Runner {
   const NodeCase& case_;
   const Graph graph_;
   const int in_place_;
+  const std::string_view implementation_;
   Outcome& outcome_;
   std::vector<std::vector<std::byte>> originals_;
   std::vector<std::unique_ptr<DeviceMemory>> inputs_, outputs_, tables_;
@@ -308,16 +314,25 @@ DeviceCase device_case(NodeCase node_case, DType dtype) {
   return made;
 }
 
+namespace {
+
+backend::Choice choose(const DeviceCase& device_case) {
+  return cuda::make_target(profile())->choose(build_low(device_case), {0}, device_case.node_case.samples);
+}
+
+}  // namespace
+
 std::string declined(const DeviceCase& device_case) {
-  const backend::Choice choice =
-      cuda::make_target(profile())->choose(build_low(device_case), {0}, device_case.node_case.samples);
+  const backend::Choice choice = choose(device_case);
   if (!choice.implementation.empty()) return "";
   return choice.declined.empty() ? "no reason" : choice.declined.front();
 }
 
-Outcome run_on_device(const DeviceCase& device_case, int in_place) {
+std::string chosen(const DeviceCase& device_case) { return choose(device_case).implementation; }
+
+Outcome run_on_device(const DeviceCase& device_case, int in_place, std::string_view implementation) {
   Outcome outcome;
-  Runner(device_case, in_place, outcome).run();
+  Runner(device_case, in_place, implementation, outcome).run();
   return outcome;
 }
 

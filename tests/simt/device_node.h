@@ -19,9 +19,11 @@ DeviceCase device_case(NodeCase node_case, DType dtype);
 
 /// Why no kernel takes it; "" when one does.
 std::string declined(const DeviceCase& device_case);
+/// The implementation that a plan takes; "" when none does.
+std::string chosen(const DeviceCase& device_case);
 /// Outputs, and everything that a plan relies on checked on the way, as by run_node. `in_place`: the input whose memory
 /// output 0 shares, or -1.
-Outcome run_on_device(const DeviceCase& device_case, int in_place = -1);
+Outcome run_on_device(const DeviceCase& device_case, int in_place = -1, std::string_view implementation = "native");
 /// The inputs that output 0 may overwrite.
 std::vector<int> in_place_inputs(const DeviceCase& device_case);
 /// How the outputs are stored.

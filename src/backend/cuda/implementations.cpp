@@ -1,9 +1,13 @@
 // The ordered list of candidates: for each op, the first that does not decline is taken.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cuda_target.h"
 #include "backend/cuda/lower/lower.h"
+#include "brisk/error.h"
+#include "core/text.h"
 #include "graph/op_table.h"
 
 namespace brisk::backend::cuda {
@@ -14,8 +18,19 @@ Implementation native(std::string_view op, void (*lower)(const Call&, Lowering&)
   return {op, "native", declines, lower};
 }
 
+Implementation cudnn(std::string_view op) {
+  const auto declines = [](const Call&) -> std::string {
+    return "not used in this release; native convolutions run everything";
+  };
+  return {op, "cudnn", declines, nullptr};
+}
+
 std::vector<Implementation> all() {
   std::vector<Implementation> list = {
+      // First, for it declines unless it is asked for.
+      {"linear", "cublaslt", cublaslt_declines, lower_cublaslt_linear},
+      {"linear_input_gradient", "cublaslt", cublaslt_declines, lower_cublaslt_linear_input_gradient},
+      {"linear_weight_gradient", "cublaslt", cublaslt_declines, lower_cublaslt_linear_weight_gradient},
       native("conv2d", lower_conv2d, conv_declines),
       native("conv2d_input_gradient", lower_conv2d_input_gradient, conv_declines),
       native("conv2d_weight_gradient", lower_conv2d_weight_gradient, conv_declines),
@@ -74,6 +89,9 @@ std::vector<Implementation> all() {
       native("scale_update", lower_scale_update),
       native("select_scalars", lower_select_scalars),
       native("commit_staged", lower_commit_staged),
+      cudnn("conv2d"),
+      cudnn("conv2d_input_gradient"),
+      cudnn("conv2d_weight_gradient"),
   };
   for (const std::string_view op : elementwise_operations()) list.push_back(native(op, lower_elementwise));
   return list;
@@ -84,6 +102,14 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> name
 }
 
 }  // namespace
+
+bool cublaslt_comes_first() {
+  const char* given = std::getenv("BRISK_CUDA_ENGINE");
+  const std::string_view engine = given ? given : "";
+  if (engine == "cublaslt") return true;
+  if (engine.empty() || engine == "native") return false;
+  throw Error(ErrorCode::backend, "BRISK_CUDA_ENGINE", cat('"', engine, "\"; allowed are native and cublaslt"));
+}
 
 std::span<const Implementation> implementations() {
   static const std::vector<Implementation> list = all();

@@ -113,6 +113,9 @@ class Lowering {
   }
 
   std::vector<Launch> launches;
+  /// Once the operands' addresses are known, with the device current and away from any capture; as for Table::fill,
+  /// `run`, `status` and `tables` are not set. Null: there is nothing to prepare.
+  std::function<void(const Operands&)> prepare;
   std::vector<Table> tables;
   int64_t workspace_bytes = 0;
 };

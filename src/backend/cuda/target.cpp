@@ -53,7 +53,7 @@ Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t sa
   const Call call = make_call(graph, nodes, samples, profile);
   Lowering lowering;
   for (const Implementation& candidate : implementations())
-    if (candidate.op == call.node.op->name && candidate.name == implementation) {
+    if (candidate.lower && candidate.op == call.node.op->name && candidate.name == implementation) {
       candidate.lower(call, lowering);
       return lowering;
     }

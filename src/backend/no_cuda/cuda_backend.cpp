@@ -1,5 +1,6 @@
 // The twin of cuda/runtime/ in a build without a CUDA toolkit: it says so. Plans for devices can be made all the same.
 #include "backend/cuda.h"
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/lowering.h"
 #include "brisk/error.h"
 
@@ -20,5 +21,11 @@ std::vector<Device> cuda_devices(std::string& why_not) {
 }
 
 const Profile* device_profile(Device) { return nullptr; }
+
+std::string cublaslt_missing() { return "this build has no CUDA runtime"; }
+
+void lower_cublaslt(const Call& call, const kernels::GemmOptions&, int, int, Lowering&) {
+  throw Error(ErrorCode::backend, graph::label(call.node), cublaslt_missing());
+}
 
 }  // namespace brisk::backend::cuda

@@ -114,10 +114,11 @@ void CudaProgram::bind() {
       for (const ValueId id : unit.outputs) unit.out[parity].push_back(address(id, parity));
     }
     unit.tables.clear();
+    Operands known = operands(unit, 0, false);
+    known.run = nullptr;
+    known.tables = nullptr;
+    if (unit.lowering.prepare) unit.lowering.prepare(known);
     for (const Table& table : unit.lowering.tables) {
-      Operands known = operands(unit, 0, false);
-      known.run = nullptr;
-      known.tables = nullptr;
       table.fill(known, tables_.bytes() + at);
       unit.tables.push_back(runtime_.block() + layout_.tables + at);
       at += table_stride(table.bytes);
