@@ -61,6 +61,60 @@ TEST(LateDevice, TrainsEvaluatesAndReadsAsTheCpuDoes) {
   });
 }
 
+// Matrices read shadows of the parameters there: who changes a parameter from outside makes them anew.
+TEST(LateDevice, ShadowsFollowWhoeverChangesAParameter) {
+  const test::Rows rows = test::make_rows(8, {3, 8, 8}, 10, 5);
+  for (const Precision precision : {Precision::bf16, Precision::fp16})
+    expect_the_same([&](Device device) {
+      Values story;
+      Model model(test::residual_net, {3, 8, 8});
+      StepOptions options = {.batch = 8, .device = device, .precision = precision, .threads = 1};
+      Step step(model, cross_entropy(), sgd({.learning_rate = 0.1, .momentum = 0.9}), options);
+      options.precision = Precision::f32;
+      Step other(model, cross_entropy(), sgd({.learning_rate = 0.05}), options);
+      EXPECT_EQ(step.plan().bytes().shadows > 0, device == gpu(0));
+      const auto run = [&](Step& which, int times) {
+        for (int i = 0; i < times; ++i) which.run(rows.inputs(0, 8), rows.labels(0, 8));
+        add_totals(story, which.read());
+        story.push_back(bits(model));
+      };
+      run(step, 4);
+      run(other, 1);
+      run(step, 2);
+      model.set_parameter("fc1.weight", Tensor(model.parameter("fc1.weight").shape()));
+      step.evaluate({{"input", rows.inputs(0, 8)}, {"target", rows.labels(0, 8)}});
+      add_totals(story, step.read_evaluation());
+      run(step, 2);
+      model.freeze({"fc1.*"});
+      run(step, 1);
+      model.set_parameter("fc1.bias", Tensor(std::vector<float>(10, 0.5f), {10}));
+      run(step, 2);
+      return story;
+    });
+}
+
+// A gradient that overflows is skipped where it is computed; the host learns of it later.
+TEST(LateDevice, SkipsOfALossScaleAreTheDevicesOwn) {
+  const test::Rows rows = test::make_rows(8, {3, 8, 8}, 10, 5);
+  test::Rows large = rows;
+  for (float& element : large.input) element *= 1e6f;
+  expect_the_same([&](Device device) {
+    Values story;
+    Model model(test::residual_net, {3, 8, 8});
+    Step step(model, cross_entropy(), adam({.learning_rate = warmup(9_updates).then(constant(0.01))}),
+              {.batch = 8, .device = device, .precision = Precision::fp16, .threads = 1});
+    for (int i = 0; i < 12; ++i) {
+      const test::Rows& now = i % 5 == 2 ? large : rows;
+      step.run(now.inputs(0, 8), now.labels(0, 8));
+    }
+    const StepTotals totals = step.read();
+    EXPECT_EQ(totals.clock.updates, 10);
+    EXPECT_EQ(totals.skipped, 2);
+    story = {totals.loss_scale, totals.gradient_norm, totals.learning_rate, bits(model)};
+    return story;
+  });
+}
+
 Var one_weight(Var x) { return x * parameter("w", {1}); }
 Mean half_square(Var out, Var target) { return 0.5 * mse(out, target); }
 

@@ -116,7 +116,7 @@ TEST_P(Amp, AMP05_one_unscale_for_a_window) {
     wanted.precision = precision;
     DotStep dot(3, 0.5, 1, sgd({.learning_rate = 0.1}), wanted);
     for (int k = 0; k < 4; ++k) dot.run({0.1f, 0.2f, -0.3f, 1.5f + static_cast<float>(k), -0.25f, 0.7f});
-    EXPECT_EQ(dot.step.clock().updates, 1);
+    EXPECT_EQ(dot.step.read().clock.updates, 1);
     EXPECT_NEAR(dot.step.gradient("fc1.weight").data<float>()[0], 0.8 + 0.75, 2e-3) << "without the scale";
     return dot.weights();
   };

@@ -117,8 +117,9 @@ TEST(KernelReduce, MaximumAndItsGradientAgreeWithTheirDefinitions) {
 
 TEST(KernelReduce, ChannelSumsOverwriteOrAdd) {
   for (const DType dtype : test::kFloatTypes) {
-    for (const auto& [rows, channels] :
-         {std::pair<size_t, size_t>{1, 1}, {64, 500}, {3000, 20}, {2500, 64}, {7, 4000}, {5000, 3}, {3, 16390}}) {
+    for (const auto& sizes : std::initializer_list<std::pair<size_t, size_t>>{
+             {1, 1}, {64, 500}, {3000, 20}, {2500, 64}, {7, 4000}, {5000, 3}, {3, 16390}}) {
+      const size_t rows = sizes.first, channels = sizes.second;
       SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(rows) + " x " + std::to_string(channels));
       const Values x(dtype, test::random_numbers(rows * channels, 1));
       std::vector<double> want(channels);

@@ -59,12 +59,13 @@ TEST(Options, InRangeIsAccepted) {
     for (const Try& attempt : row.inside) expect_accepted(row, attempt);
 }
 
-/// The public headers, without comments.
+/// The public headers, without comments. Launchers of kernels take device pointers beside their numbers: what they
+/// refuse is tested where there is a device, in tests/kernels.
 std::vector<std::string> headers() {
   std::vector<std::string> out;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(std::string(BRISK_SOURCE_DIR) + "/include/brisk")) {
-    if (entry.path().extension() != ".h") continue;
+    if (entry.path().extension() != ".h" || entry.path().parent_path().filename() == "kernels") continue;
     std::ifstream file(entry.path());
     std::stringstream text;
     text << file.rdbuf();

@@ -473,7 +473,7 @@ TEST(CudaRuntime, AStepTakesExactlyThePlansBytes) {
   const auto network = [](Var x) {
     return linear(flatten(relu(batch_norm(conv2d(x, {.bias = false, .channels = 5, .kernel = 3})))), 3);
   };
-  for (const Precision precision : {Precision::f32}) {
+  for (const Precision precision : {Precision::f32, Precision::fp16}) {
     const int64_t before = simt::live().bytes;
     Model model([&](Var x) { return network(x); }, {2, 7, 7});
     Step step(model, cross_entropy(), adam({.learning_rate = 0.01}),

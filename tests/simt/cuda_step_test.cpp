@@ -169,6 +169,30 @@ TEST(CudaStep, WeightsAreReadWrittenSavedAndCopiedBetweenRuns) {
   std::filesystem::remove(path);
 }
 
+// With weights of 0 the loss is ln(10): not so while matrices read what they were before.
+TEST(CudaStep, ShadowsFollowWhoeverChangesAParameter) {
+  const Rows rows = make_rows(4, kSample, 10, 5);
+  const Feed evaluation = {{"input", rows.inputs(0, 4)}, {"target", rows.labels(0, 4)}};
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    Model model(network, kSample);
+    Step step(model, cross_entropy(), sgd({.learning_rate = 0.5}),
+              {.batch = 4, .device = gpu(0), .precision = precision});
+    EXPECT_GT(step.plan().bytes().shadows, 0);
+    for (int i = 0; i < 3; ++i) step.run(rows.inputs(0, 4), rows.labels(0, 4));
+    step.evaluate(evaluation);
+    EXPECT_GT(std::fabs(step.read_evaluation().loss - std::log(10.0)), 1e-3);
+    model.set_parameter("fc1.weight", Tensor(model.parameter("fc1.weight").shape()));
+    model.set_parameter("fc1.bias", Tensor(Shape{10}));
+    step.evaluate(evaluation);
+    EXPECT_NEAR(step.read_evaluation().loss, std::log(10.0), 1e-5) << name(precision);
+    Step other(model, cross_entropy(), sgd({.learning_rate = 0.5}), {.batch = 4, .device = gpu(0)});
+    for (int i = 0; i < 3; ++i) other.run(rows.inputs(0, 4), rows.labels(0, 4));
+    other.evaluate(evaluation);
+    step.evaluate(evaluation);
+    EXPECT_NEAR(step.read_evaluation().loss, other.read_evaluation().loss, 5e-3) << name(precision);
+  }
+}
+
 /// Runs until the error comes, at most two runs late.
 std::string raised(const std::function<void()>& bad, const std::function<void()>& good) {
   std::string text = error_text(bad);

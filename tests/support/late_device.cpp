@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -22,17 +23,49 @@ using namespace backend;
 
 constexpr int64_t kPage = 4096;
 
-/// The graph for the CPU: where scalars are selected on the device, it reads them as if they came from the host.
-graph::Graph without_selection(graph::Graph graph, int32_t& selection, std::vector<int64_t>& slots) {
+/// To the nearest, ties to even.
+uint16_t to_bf16(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+uint16_t to_f16(float value) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const float size = std::fabs(value);
+  if (!(size < 65520)) return sign | (std::isnan(value) ? 0x7e00 : 0x7c00);
+  if (size == 0) return sign;
+  const int exponent = std::max(std::ilogb(size), -14);
+  const auto units = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // 1024 is 1.0
+  return static_cast<uint16_t>(sign + (exponent + 14) * 1024 + units);
+}
+
+/// What the device does and the CPU's kernels do not.
+struct OwnWork {
+  int32_t selection = std::numeric_limits<int32_t>::max();  ///< the node that selects scalars
+  std::vector<int64_t> selected;                            ///< slots of scalars
+  std::vector<size_t> kept;                                 ///< slots of the shadows that walks write
+};
+
+/// The graph for the CPU: it reads scalars as if they came from the host, and its walks write no shadows.
+graph::Graph without(graph::Graph graph, OwnWork& own) {
+  for (graph::Node& node : graph.nodes) {
+    if (!node.attributes.has("shadowed")) continue;
+    std::erase_if(node.outputs, [&](graph::ValueId id) {
+      const graph::Value& value = graph.value(id);
+      if (value.place != graph::Place::shadow) return false;
+      own.kept.push_back(static_cast<size_t>(value.slot));
+      return true;
+    });
+  }
   const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
                                   [](const graph::Node& node) { return node.op->name == "select_scalars"; });
   if (found == graph.nodes.end()) return graph;
-  selection = static_cast<int32_t>(found - graph.nodes.begin());
-  slots = found->attributes.integers("slots");
+  own.selection = static_cast<int32_t>(found - graph.nodes.begin());
+  own.selected = found->attributes.integers("slots");
   graph.nodes.erase(found);
   for (graph::Value& value : graph.values) {
-    if (value.producer == selection) value.producer = -1;
-    if (value.producer > selection) --value.producer;
+    if (value.producer == own.selection) value.producer = -1;
+    if (value.producer > own.selection) --value.producer;
   }
   return graph;
 }
@@ -57,9 +90,8 @@ class LateTarget : public Target {
     return graph.nodes[static_cast<size_t>(node)].op->name != "select_scalars" && cpu_->in_place(graph, node, input);
   }
   int64_t scratch_bytes(const graph::Graph& graph, int64_t samples) const override {
-    int32_t node = 0;
-    std::vector<int64_t> slots;
-    return cpu_->scratch_bytes(without_selection(graph, node, slots), samples);
+    OwnWork own;
+    return cpu_->scratch_bytes(without(graph, own), samples);
   }
   int64_t library_bound_bytes() const override { return cpu_->library_bound_bytes(); }
 
@@ -240,7 +272,7 @@ class LateProgram : public Program {
  public:
   LateProgram(LateRuntime& runtime, const graph::Graph& graph, int64_t samples, const Bindings& bindings)
       : runtime_(runtime),
-        graph_(without_selection(graph, selection_, selected_)),
+        graph_(without(graph, own_)),
         samples_(samples),
         given_(bindings),
         scalars_(graph.scalars.size()),
@@ -277,7 +309,8 @@ class LateProgram : public Program {
   void refresh_shadows() override {
     runtime_.backend().wait();
     const Open open(runtime_.backend().pages());
-    cpu_->refresh_shadows();
+    for (const graph::Value& value : graph_.values)
+      if (value.place == graph::Place::shadow) make_shadow(static_cast<size_t>(value.slot));
   }
 
   /// The device's memory is open. What went wrong in a window holds its update back.
@@ -311,25 +344,35 @@ class LateProgram : public Program {
     if (report.counters)
       result.counters.assign(report.counters, report.counters + static_cast<int64_t>(Counter::count));
     result.fault = report.fault;
-    if (result.fault.kind != Fault::Kind::none && result.fault.node >= selection_) ++result.fault.node;
+    if (result.fault.kind != Fault::Kind::none && result.fault.node >= own_.selection) ++result.fault.node;
+    if (job.list != StepList::micro_batch)
+      for (const size_t slot : own_.kept) make_shadow(slot);
     if (trains) runtime_.status = result.fault;
   }
 
  private:
+  void make_shadow(size_t slot) {
+    const float* from = given_.parameters[slot];
+    auto* to = static_cast<uint16_t*>(given_.shadows[slot]);
+    const auto shadow = std::find_if(graph_.values.begin(), graph_.values.end(), [&](const graph::Value& value) {
+      return value.place == graph::Place::shadow && value.slot == static_cast<int32_t>(slot);
+    });
+    const bool bf16 = shadow->type.dtype == DType::bf16;
+    for (int64_t i = 0; i < shadow->type.elements(); ++i) to[i] = bf16 ? to_bf16(from[i]) : to_f16(from[i]);
+  }
   /// The scalars of the update that the device has come to, from its own copy of the schedule.
   void select_scalars(const Job& job) {
-    if (selected_.empty() || job.list == StepList::micro_batch) return;
+    if (own_.selected.empty() || job.list == StepList::micro_batch) return;
     const int64_t update = given_.counters[static_cast<size_t>(Counter::updates)];
     if (update >= scheduled_) throw Error(ErrorCode::state, "LateDevice", cat("update ", update, " is not scheduled"));
-    for (const int64_t slot : selected_)
+    for (const int64_t slot : own_.selected)
       scalars_[static_cast<size_t>(slot)] = schedule_[static_cast<size_t>(offset_of(update) + slot)];
   }
   std::ptrdiff_t offset_of(int64_t update) const {
     return update % kScheduledUpdates * static_cast<std::ptrdiff_t>(scalars_.size());
   }
   LateRuntime& runtime_;
-  int32_t selection_ = std::numeric_limits<int32_t>::max();  // node that the CPU does without
-  std::vector<int64_t> selected_;                            // slots of scalars
+  OwnWork own_;
   const graph::Graph graph_;
   const int64_t samples_;
   const Bindings given_;

@@ -1,37 +1,18 @@
-// Training in 16 bits through the Trainer: as good as f32, and skipped updates are told.
+// Training in fp16 through the Trainer: skipped updates are told, and too many of them end the run.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "support/devices.h"
-#include "support/networks.h"
 #include "train/train_support.h"
 
 namespace brisk {
 namespace {
 
-class Recipes : public testing::TestWithParam<Device> {};
-INSTANTIATE_TEST_SUITE_P(Devices, Recipes, testing::ValuesIn(test::devices()),
+class Skips : public testing::TestWithParam<Device> {};
+INSTANTIATE_TEST_SUITE_P(Devices, Skips, testing::ValuesIn(test::devices()),
                          [](const auto& made) { return test::device_name(made.param); });
-
-TEST_P(Recipes, LeNetLearnsDigitsInAllOfThem) {
-  const InMemoryDataset train = data::drawn_digits(960), held_out = data::drawn_digits(200, 1);
-  const auto accuracy_in = [&](Precision precision) {
-    Model model(test::lenet, {1, 28, 28});
-    Trainer trainer(model, cross_entropy(), adamw({.learning_rate = 2e-3}),
-                    {.batch = 32, .device = GetParam(), .precision = precision});
-    trainer.add_metric("accuracy",
-                       [](const Vars& out, const Vars& target) { return accuracy(out["output"], target["target"]); });
-    const FitResult result = trainer.fit(train, held_out, {.duration = 6_epochs, .progress = false});
-    EXPECT_EQ(result.reason, StopReason::finished) << result.text();
-    return result.evaluation.metric("accuracy");
-  };
-  const double f32 = accuracy_in(Precision::f32);
-  EXPECT_GT(f32, 0.8);
-  EXPECT_NEAR(accuracy_in(Precision::bf16), f32, 0.05);
-  EXPECT_NEAR(accuracy_in(Precision::fp16), f32, 0.05);
-}
 
 /// A weight that learns 1, 2, ... n through a matrix product.
 Model product() {
@@ -48,7 +29,7 @@ InMemoryDataset with_overflow() {
   return out;
 }
 
-TEST_P(Recipes, SkippedUpdatesAreReportedAndLogged) {
+TEST_P(Skips, AreReportedAndLogged) {
   const TemporaryFolder folder;
   Model model = product();
   Trainer trainer(model, mse(), sgd({.learning_rate = 0.01}),
@@ -71,7 +52,7 @@ TEST_P(Recipes, SkippedUpdatesAreReportedAndLogged) {
   EXPECT_EQ(last_line["attempts"], 8);
 }
 
-TEST_P(Recipes, SkipsForEverEndTheRun) {
+TEST_P(Skips, ForEverEndTheRun) {
   Model model = product();
   Trainer trainer(model, mse(), sgd({.learning_rate = 0.01}),
                   {.batch = 8, .device = GetParam(), .loss_scale = {.maximum_skips = 3}, .precision = Precision::fp16});

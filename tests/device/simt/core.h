@@ -1,4 +1,5 @@
-// What the kernels' tests use of the emulation, for a real device: it has schedules of its own and no counters of banks.
+// What the kernels' tests use of the emulation, for a real device: it has schedules of its own and no counters of
+// banks.
 #pragma once
 
 #include <cstdint>
