@@ -145,37 +145,37 @@ __global__ void __launch_bounds__(kPoolThreads, 8) avg_pool(const T* from, T* to
   });
 }
 
-Axis checked_axis(const std::string& launcher, const char* direction, int64_t size, int64_t kernel, int64_t stride,
-                  int64_t padding) {
-  const auto field = [&](const char* what) { return launcher + "." + what + direction; };
+Axis checked_axis(const std::string& launcher, const Pool2dShape& shape, size_t axis) {
+  const auto field = [&](const char* what) { return launcher + ".shape." + what + (axis == 0 ? "[0]" : "[1]"); };
+  const int64_t size = axis == 0 ? shape.height : shape.width;
+  const int64_t kernel = shape.kernel[axis], stride = shape.stride[axis], padding = shape.padding[axis];
   const int64_t most = 1 << 28;
-  check_option(size >= 1 && size <= most, (launcher + "." + direction).c_str(), size, "must be from 1 to 2^28");
-  check_option(kernel >= 1 && kernel <= most, field("kernel_").c_str(), kernel, "must be from 1 to 2^28");
-  check_option(stride >= 1 && stride <= most, field("stride_").c_str(), stride, "must be from 1 to 2^28");
-  check_option(padding >= 0 && padding <= kernel / 2, field("padding_").c_str(), padding,
+  check_option(size >= 1 && size <= most, (launcher + (axis == 0 ? ".shape.height" : ".shape.width")).c_str(), size,
+               "must be from 1 to 2^28");
+  check_option(kernel >= 1 && kernel <= most, field("kernel").c_str(), kernel, "must be from 1 to 2^28");
+  check_option(stride >= 1 && stride <= most, field("stride").c_str(), stride, "must be from 1 to 2^28");
+  check_option(padding >= 0 && padding <= kernel / 2, field("padding").c_str(), padding,
                "must be from 0 to half of the kernel");
-  check_option(kernel <= size + 2 * padding, field("kernel_").c_str(), kernel,
+  check_option(kernel <= size + 2 * padding, field("kernel").c_str(), kernel,
                "must not be larger than the padded image");
   const int64_t out = (size + 2 * padding - kernel) / stride + 1;
   return {static_cast<int32_t>(size), static_cast<int32_t>(out), static_cast<int32_t>(kernel),
           static_cast<int32_t>(stride), static_cast<int32_t>(padding)};
 }
 
-/// Checks what all options of pooling share.
-template <class Options>
-Pooling checked_pooling(const std::string& launcher, const Options& o) {
+Pooling checked_pooling(const std::string& launcher, const Pool2dShape& shape, DType dtype) {
   Pooling p{};
-  check_option(o.batch >= 1, (launcher + ".batch").c_str(), o.batch, "must be 1 or more");
-  check_option(o.channels >= 1, (launcher + ".channels").c_str(), o.channels, "must be 1 or more");
-  check_float(o.dtype, (launcher + ".dtype").c_str());
-  p.height = checked_axis(launcher, "height", o.height, o.kernel_height, o.stride_height, o.padding_height);
-  p.width = checked_axis(launcher, "width", o.width, o.kernel_width, o.stride_width, o.padding_width);
-  const auto fits = [&](int64_t rows, int64_t columns) { return rows <= INT32_MAX / columns / o.channels; };
-  check_option(fits(p.height.in, p.width.in) && fits(p.height.out, p.width.out), (launcher + ".channels").c_str(),
-               o.channels, "makes an image of more than 2^31 - 1 elements");
-  p.batch = o.batch;
-  p.channels = o.channels;
-  p.share = static_cast<float>(1.0 / static_cast<double>(o.kernel_height * o.kernel_width));
+  check_option(shape.batch >= 1, (launcher + ".shape.batch").c_str(), shape.batch, "must be 1 or more");
+  check_option(shape.channels >= 1, (launcher + ".shape.channels").c_str(), shape.channels, "must be 1 or more");
+  check_float(dtype, (launcher + ".dtype").c_str());
+  p.height = checked_axis(launcher, shape, 0);
+  p.width = checked_axis(launcher, shape, 1);
+  const auto fits = [&](int64_t rows, int64_t columns) { return rows <= INT32_MAX / columns / shape.channels; };
+  check_option(fits(p.height.in, p.width.in) && fits(p.height.out, p.width.out), (launcher + ".shape.channels").c_str(),
+               shape.channels, "makes an image of more than 2^31 - 1 elements");
+  p.batch = shape.batch;
+  p.channels = shape.channels;
+  p.share = static_cast<float>(1.0 / static_cast<double>(shape.kernel[0] * shape.kernel[1]));
   return p;
 }
 
@@ -193,24 +193,25 @@ void dispatch_pooling(DType dtype, bool vectors, bool backward, Pooling& p, F f)
 
 template <bool kBackward, class Options>
 void average(const std::string& launcher, const Options& o, const void* from, void* to, CudaStream stream) {
-  Pooling p = checked_pooling(launcher, o);
-  dispatch_pooling(
-      o.dtype, whole_vectors(o.dtype, o.channels, from, to), kBackward, p, [&](auto element, auto width, dim3 grid) {
-        using T = decltype(element);
-        check_launch(launcher.c_str(), launch(avg_pool<T, decltype(width)::value, kBackward>, grid, kPoolThreads, 0,
-                                              stream, static_cast<const T*>(from), static_cast<T*>(to), p));
-      });
+  Pooling p = checked_pooling(launcher, o.shape, o.dtype);
+  dispatch_pooling(o.dtype, whole_vectors(o.dtype, o.shape.channels, from, to), kBackward, p,
+                   [&](auto element, auto width, dim3 grid) {
+                     using T = decltype(element);
+                     check_launch(launcher.c_str(),
+                                  launch(avg_pool<T, decltype(width)::value, kBackward>, grid, kPoolThreads, 0, stream,
+                                         static_cast<const T*>(from), static_cast<T*>(to), p));
+                   });
 }
 
 }  // namespace
 
 void max_pool2d(const MaxPool2dOptions& o, CudaStream stream) {
   const char* const launcher = "kernels::max_pool2d";
-  Pooling p = checked_pooling(launcher, o);
+  Pooling p = checked_pooling(launcher, o.shape, o.dtype);
   check_pointer(o.x, "kernels::max_pool2d.x");
   check_pointer(o.y, "kernels::max_pool2d.y");
   check_pointer(o.index, "kernels::max_pool2d.index");
-  dispatch_pooling(o.dtype, whole_vectors(o.dtype, o.channels, o.x, o.y, o.index), false, p,
+  dispatch_pooling(o.dtype, whole_vectors(o.dtype, o.shape.channels, o.x, o.y, o.index), false, p,
                    [&](auto element, auto width, dim3 grid) {
                      using T = decltype(element);
                      check_launch(launcher, launch(max_pool<T, decltype(width)::value>, grid, kPoolThreads, 0, stream,
@@ -220,11 +221,11 @@ void max_pool2d(const MaxPool2dOptions& o, CudaStream stream) {
 
 void max_pool2d_gradient(const MaxPool2dGradientOptions& o, CudaStream stream) {
   const char* const launcher = "kernels::max_pool2d_gradient";
-  Pooling p = checked_pooling(launcher, o);
+  Pooling p = checked_pooling(launcher, o.shape, o.dtype);
   check_pointer(o.dy, "kernels::max_pool2d_gradient.dy");
   check_pointer(o.index, "kernels::max_pool2d_gradient.index");
   check_pointer(o.dx, "kernels::max_pool2d_gradient.dx");
-  dispatch_pooling(o.dtype, whole_vectors(o.dtype, o.channels, o.dy, o.dx, o.index), true, p,
+  dispatch_pooling(o.dtype, whole_vectors(o.dtype, o.shape.channels, o.dy, o.dx, o.index), true, p,
                    [&](auto element, auto width, dim3 grid) {
                      using T = decltype(element);
                      check_launch(launcher,

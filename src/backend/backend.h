@@ -120,7 +120,7 @@ class Program {
   virtual void refresh_shadows() {}
 };
 
-/// Threads or streams of one Step.
+/// Threads or streams of one Step. Runs of all runtimes of one device happen in the order of their calls.
 class Runtime {
  public:
   virtual ~Runtime() = default;

@@ -178,7 +178,8 @@ bool is_view(const Graph& graph, const Node& node) {
   constexpr auto kLast = graph::Layout::channels_last;
   if (in.layout != kLast && out.layout != kLast) return true;
   const auto area = [](const graph::Value& value) { return value.type.shape.count() / value.type.shape[0]; };
-  if (in.layout == kLast && out.layout == kLast) return in.type.shape[0] == out.type.shape[0];
+  if (in.layout == kLast && out.layout == kLast)
+    return in.type.shape[0] == out.type.shape[0] && in.type.rows == out.type.rows;
   const graph::Value& last = in.layout == kLast ? in : out;
   return last.type.shape[0] == 1 || area(last) == 1;
 }

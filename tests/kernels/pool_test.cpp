@@ -46,10 +46,14 @@ struct Case {
   template <class Options>
   Options options() const {
     Options o;
-    o.batch = batch, o.height = height, o.width = width, o.channels = channels, o.dtype = dtype;
-    o.kernel_height = kernel[0], o.kernel_width = kernel[1];
-    o.stride_height = stride[0], o.stride_width = stride[1];
-    o.padding_height = padding[0], o.padding_width = padding[1];
+    o.dtype = dtype;
+    o.shape = {.batch = batch,
+               .channels = channels,
+               .height = height,
+               .kernel = {kernel[0], kernel[1]},
+               .padding = {padding[0], padding[1]},
+               .stride = {stride[0], stride[1]},
+               .width = width};
     return o;
   }
 };
@@ -159,7 +163,7 @@ TEST(KernelMaxPool, NU08) {
   const Case wide{1, 2, 2, 1, {2, 2}, {2, 2}, {2, 1}};
   const Values x(DType::f32, {-1, -2, -3, -4});
   EXPECT_EQ(test::error_text([&] { forward(wide, x); }),
-            "Error [option] kernels::max_pool2d.padding_height = 2: must be from 0 to half of the kernel");
+            "Error [option] kernels::max_pool2d.shape.padding[0] = 2: must be from 0 to half of the kernel");
 }
 
 /// NU09: NaN wins, the index is always one of the window's, a tie goes to the first.

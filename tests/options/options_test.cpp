@@ -59,8 +59,8 @@ TEST(Options, InRangeIsAccepted) {
     for (const Try& attempt : row.inside) expect_accepted(row, attempt);
 }
 
-/// The public headers, without comments. Launchers of kernels take device pointers beside their numbers: what they refuse
-/// is tested where there is a device, in tests/kernels.
+/// The public headers, without comments. Launchers of kernels take device pointers beside their numbers: what they
+/// refuse is tested where there is a device, in tests/kernels.
 std::vector<std::string> headers() {
   std::vector<std::string> out;
   for (const auto& entry :

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/lowering.h"
+#include "backend/operands.h"
 
 namespace brisk::backend::cpu {
 
@@ -17,10 +18,6 @@ std::shared_ptr<const Target> make_target(Isa isa);
 /// Lowers one node, or the members of a group as one kernel, with the named implementation.
 Lowering lower(const graph::Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, Isa isa,
                std::string_view implementation);
-
-/// The operands that the lowering of `nodes` is bound to, in its order.
-std::vector<graph::ValueId> bound_inputs(const graph::Graph& graph, const std::vector<int32_t>& nodes);
-std::vector<graph::ValueId> bound_outputs(const graph::Graph& graph, const std::vector<int32_t>& nodes);
 
 /// Runs plans on a pool; owns the workers' scratch memory.
 std::unique_ptr<Runtime> make_runtime(Isa isa, int threads);

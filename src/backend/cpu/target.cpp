@@ -20,24 +20,6 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-std::vector<ValueId> bound_inputs(const Graph& graph, const std::vector<int32_t>& nodes) {
-  if (nodes.size() == 1) return graph.nodes[static_cast<size_t>(nodes[0])].inputs;
-  std::vector<ValueId> made, inputs;
-  for (const int32_t index : nodes) {
-    const Node& node = graph.nodes[static_cast<size_t>(index)];
-    for (const ValueId id : node.inputs)
-      if (std::find(made.begin(), made.end(), id) == made.end() &&
-          std::find(inputs.begin(), inputs.end(), id) == inputs.end())
-        inputs.push_back(id);
-    made.insert(made.end(), node.outputs.begin(), node.outputs.end());
-  }
-  return inputs;
-}
-
-std::vector<ValueId> bound_outputs(const Graph& graph, const std::vector<int32_t>& nodes) {
-  return graph.nodes[static_cast<size_t>(nodes.back())].outputs;  // a group's other values do not leave it
-}
-
 Lowering lower(const Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, Isa isa,
                std::string_view implementation) {
   Lowering lowering;

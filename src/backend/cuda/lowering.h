@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/operands.h"
 #include "brisk/kernels/run_state.h"
 #include "brisk/kernels/status.h"
 #include "brisk/kernels/stream.h"
@@ -130,10 +131,6 @@ struct Implementation {
 
 /// The ordered candidates, best first (implementations.cpp).
 std::span<const Implementation> implementations();
-
-/// The operands that the lowering of `nodes` is bound to, in its order: those of a group that come from outside of it.
-std::vector<graph::ValueId> bound_inputs(const graph::Graph& graph, const std::vector<int32_t>& nodes);
-std::vector<graph::ValueId> bound_outputs(const graph::Graph& graph, const std::vector<int32_t>& nodes);
 
 /// Lowers one node, or the members of a group as one kernel, with the named implementation.
 Lowering lower(const graph::Graph& graph, const std::vector<int32_t>& nodes, int64_t samples, const Profile& profile,

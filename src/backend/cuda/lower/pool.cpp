@@ -6,22 +6,20 @@
 namespace brisk::backend::cuda {
 namespace {
 
-/// The sizes that all four option structs have; image: the larger side.
+/// What all four option structs have; image: the larger side.
 template <class Options>
 Options sizes(const Call& call, const graph::ValueType& image) {
   const graph::Attributes& a = call.node.attributes;
+  const auto pair = [&](const char* name) { return std::array<int64_t, 2>{a.integers(name)[0], a.integers(name)[1]}; };
   Options options;
-  options.batch = image.rows * call.samples;
-  options.channels = image.shape[0];
   options.dtype = image.dtype;
-  options.height = image.shape[1];
-  options.kernel_height = a.integers("kernel")[0];
-  options.kernel_width = a.integers("kernel")[1];
-  options.padding_height = a.integers("padding")[0];
-  options.padding_width = a.integers("padding")[1];
-  options.stride_height = a.integers("stride")[0];
-  options.stride_width = a.integers("stride")[1];
-  options.width = image.shape[2];
+  options.shape = {.batch = image.rows * call.samples,
+                   .channels = image.shape[0],
+                   .height = image.shape[1],
+                   .kernel = pair("kernel"),
+                   .padding = pair("padding"),
+                   .stride = pair("stride"),
+                   .width = image.shape[2]};
   return options;
 }
 
