@@ -33,6 +33,9 @@ if(BRISK_CUDA AND NOT BRISK_SANITIZE)
                         "BRISK_CUDA=OFF and train on the CPU.")
   endif()
 endif()
+if(BRISK_HAVE_CUDA AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  string(APPEND CMAKE_CUDA_FLAGS " --compress-mode=size")  # a quarter of the size on disk
+endif()
 if(BRISK_HAVE_CUDA AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   if(BRISK_TESTS)  # what ptxas says of registers and memory is tested
