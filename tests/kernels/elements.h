@@ -20,18 +20,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std
 template <class F>
 void with_element(DType dtype, F f) {
   switch (dtype) {
-    case DType::f32:
-      return f(float());
-    case DType::f16:
-      return f(__half());
-    case DType::bf16:
-      return f(__nv_bfloat16());
     case DType::i32:
       return f(int32_t());
     case DType::i64:
       return f(int64_t());
-    default:
+    case DType::u8:
       return f(uint8_t());
+    default:
+      return dispatch(dtype, f);
   }
 }
 

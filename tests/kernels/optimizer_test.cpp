@@ -156,22 +156,46 @@ TEST(GradientStats, TheLargestFloatIsFinite) {
   EXPECT_EQ(stats.nonfinite, 0);
 }
 
+/// A table of one tensor, whose gradient is clipped to norm 1.
+class ClippedTensor {
+ public:
+  explicit ClippedTensor(const UpdateTensor& tensor)
+      : table_{tensor},
+        chunks_(number_chunks(std::span(table_))),
+        device_(table_),
+        workspace_(static_cast<size_t>(gradient_stats_workspace_bytes(chunks_))) {}
+
+  void look_at_gradient(const float* scale = nullptr) {
+    gradient_stats({.chunks = chunks_,
+                    .clip_norm = 1,
+                    .scale = scale,
+                    .stats = stats_.data(),
+                    .table = device_.data(),
+                    .tensors = 1,
+                    .workspace = workspace_.data(),
+                    .workspace_bytes = static_cast<int64_t>(workspace_.size())},
+                   nullptr);
+  }
+  /// With learning rate 1.
+  void descend() {
+    sgd({.chunks = chunks_, .learning_rate = 1, .stats = stats_.data(), .table = device_.data(), .tensors = 1},
+        nullptr);
+  }
+  const Device& stats() const { return stats_; }
+
+ private:
+  std::vector<UpdateTensor> table_;
+  int64_t chunks_;
+  simt::DeviceBuffer<UpdateTensor> device_;
+  simt::DeviceBuffer<uint8_t> workspace_;
+  Device stats_{4};
+};
+
 TEST(GradientStats, OP10_ClippedToNormOneEachElementMovesByATenth) {
   const Device w(Floats(100, 0)), g(Floats(100, 1e20f));
-  std::vector<UpdateTensor> table = {{.count = 100, .gradient = g.data(), .parameter = w.data()}};
-  const int64_t chunks = number_chunks(std::span(table));
-  const simt::DeviceBuffer<UpdateTensor> device(table);
-  const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(chunks)));
-  const Device stats(4);
-  gradient_stats({.chunks = chunks,
-                  .clip_norm = 1,
-                  .stats = stats.data(),
-                  .table = device.data(),
-                  .tensors = 1,
-                  .workspace = workspace.data(),
-                  .workspace_bytes = static_cast<int64_t>(workspace.size())},
-                 nullptr);
-  sgd({.chunks = chunks, .learning_rate = 1, .stats = stats.data(), .table = device.data(), .tensors = 1}, nullptr);
+  ClippedTensor clipped({.count = 100, .gradient = g.data(), .parameter = w.data()});
+  clipped.look_at_gradient();
+  clipped.descend();
   for (const float value : w.download()) EXPECT_NEAR(value, -0.1f, 1e-6f);
 }
 
@@ -257,73 +281,44 @@ TEST(Optimizers, OP11_ClippingReachesEachOptimizerAndShadow) {
     const size_t count = 100;
     Device w(Floats(count, 0)), g(Floats(count, 1)), m(Floats(count, 0));  // norm 10
     const Elements shadow(shadow_type, count);
-    std::vector<UpdateTensor> table = {{.count = 100,
-                                        .gradient = g.data(),
-                                        .moment1 = m.data(),
-                                        .parameter = w.data(),
-                                        .shadow = shadow.data(),
-                                        .shadow_type = shadow_type}};
-    const int64_t chunks = number_chunks(std::span(table));
-    const simt::DeviceBuffer<UpdateTensor> device(table);
-    const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(chunks)));
-    const Device stats(4);
+    ClippedTensor clipped({.count = 100,
+                           .gradient = g.data(),
+                           .moment1 = m.data(),
+                           .parameter = w.data(),
+                           .shadow = shadow.data(),
+                           .shadow_type = shadow_type});
     for (const float gradient : {1.0f, 0.0f}) {  // a norm of zero divides nothing
       g.upload(Floats(count, gradient));
-      gradient_stats({.chunks = chunks,
-                      .clip_norm = 1,
-                      .stats = stats.data(),
-                      .table = device.data(),
-                      .tensors = 1,
-                      .workspace = workspace.data(),
-                      .workspace_bytes = static_cast<int64_t>(workspace.size())},
-                     nullptr);
-      sgd({.chunks = chunks, .learning_rate = 1, .stats = stats.data(), .table = device.data(), .tensors = 1}, nullptr);
+      clipped.look_at_gradient();
+      clipped.descend();
       EXPECT_NEAR(norm_of({w.download()}), 1, 1e-3);
       expect_close(shadow.values(), std::vector<double>(count, -0.1), test::rounding(shadow_type), 1e-6);
     }
     w.upload(Floats(count, 0));
     g.upload(Floats(count, 1));
     const Device v(Floats(count, 0));
-    gradient_stats({.chunks = chunks,
-                    .clip_norm = 1,
-                    .stats = stats.data(),
-                    .table = device.data(),
-                    .tensors = 1,
-                    .workspace = workspace.data(),
-                    .workspace_bytes = static_cast<int64_t>(workspace.size())},
-                   nullptr);
+    clipped.look_at_gradient();
     m.upload(Floats(count, 0));
     adam({.count = 100,
           .gradient = g.data(),
           .moment1 = m.data(),
           .moment2 = v.data(),
           .parameter = w.data(),
-          .stats = stats.data()},
+          .stats = clipped.stats().data()},
          nullptr);
     for (const float moment : m.download()) EXPECT_NEAR(moment, 0.1f * 0.1f, 1e-7f);
   }
 }
 
 TEST(Optimizers, AMP04_ClippingSeesUnscaledGradients) {
-  const Device w(Floats{0, 0}), g(Floats{3 * 65536.0f, 4 * 65536.0f}), scale(Floats{65536.0f}), stats(4);
-  std::vector<UpdateTensor> table = {{.count = 2, .gradient = g.data(), .parameter = w.data()}};
-  const int64_t chunks = number_chunks(std::span(table));
-  const simt::DeviceBuffer<UpdateTensor> device(table);
-  const simt::DeviceBuffer<uint8_t> workspace(static_cast<size_t>(gradient_stats_workspace_bytes(chunks)));
-  gradient_stats({.chunks = chunks,
-                  .clip_norm = 1,
-                  .scale = scale.data(),
-                  .stats = stats.data(),
-                  .table = device.data(),
-                  .tensors = 1,
-                  .workspace = workspace.data(),
-                  .workspace_bytes = static_cast<int64_t>(workspace.size())},
-                 nullptr);
-  sgd({.chunks = chunks, .learning_rate = 1, .stats = stats.data(), .table = device.data(), .tensors = 1}, nullptr);
+  const Device w(Floats{0, 0}), g(Floats{3 * 65536.0f, 4 * 65536.0f}), scale(Floats{65536.0f});
+  ClippedTensor clipped({.count = 2, .gradient = g.data(), .parameter = w.data()});
+  clipped.look_at_gradient(scale.data());
+  clipped.descend();
   const Floats moved = w.download();
   EXPECT_NEAR(moved[0], -0.6f, 1e-5f);
   EXPECT_NEAR(moved[1], -0.8f, 1e-5f);
-  EXPECT_NEAR(stats.download()[0], 5, 1e-5f);
+  EXPECT_NEAR(clipped.stats().download()[0], 5, 1e-5f);
 }
 
 TEST(Optimizers, AMP10_MastersMoveByWhatShadowsCannotHold) {
