@@ -21,17 +21,32 @@ function(brisk_test_target target)
   endif()
 endfunction()
 
+# brisk_discover(target name suffix [SHARDED pattern] properties...): SHARDED cases are many and short: they run in four
+# processes, "<name>.<pattern without stars>.<number>", instead of one each.
 function(brisk_discover target name suffix)
+  cmake_parse_arguments(PARSE_ARGV 3 own "" "SHARDED" "")
   # GoogleTest calls it a success when the named case does not exist.
-  set(properties TIMEOUT ${BRISK_TEST_TIMEOUT_S} LABELS ${name} FAIL_REGULAR_EXPRESSION "Running 0 tests" ${ARGN})
+  set(properties TIMEOUT ${BRISK_TEST_TIMEOUT_S} LABELS ${name} FAIL_REGULAR_EXPRESSION "Running 0 tests"
+    ${own_UNPARSED_ARGUMENTS})
   foreach(filter IN ITEMS "-*Serial*:*Speed*" "*Serial*:*Speed*")
     if(filter MATCHES "^\\*")
       list(APPEND properties RUN_SERIAL TRUE)
     endif()
     string(MAKE_C_IDENTIFIER "${target}${suffix}${filter}" list)
+    if(own_SHARDED AND filter MATCHES "^-")
+      string(APPEND filter ":${own_SHARDED}")
+    endif()
     gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_FILTER "${filter}"
       TEST_PREFIX "${name}." TEST_SUFFIX "${suffix}" TEST_LIST ${list} PROPERTIES ${properties})
   endforeach()
+  if(own_SHARDED)
+    string(REPLACE "*" "" cases "${own_SHARDED}")
+    foreach(shard RANGE 3)
+      add_test(NAME ${name}.${cases}.${shard} COMMAND ${target} "--gtest_filter=${own_SHARDED}" --gtest_brief=1)
+      set_tests_properties(${name}.${cases}.${shard} PROPERTIES TIMEOUT ${BRISK_TEST_TIMEOUT_S} LABELS ${name} COST 500
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  endif()
 endfunction()
 
 function(brisk_test name)

@@ -60,7 +60,7 @@ def sites(path, text):
     found = []
     for number, owner in device_lines(text).items():
         line = code_of(text.split("\n")[number])
-        declared = re.match(r"\s*(const )?(unsigned |\w+_t |int |float |double |bool |T |Pack<[^>]*> )\w+(\[[^\]]*\])+( = \{.*)?;", line)
+        declared = re.match(r"\s*(?:const )?(?!return |else |case |delete )[A-Za-z_][\w:]*(?:<[^;=]*>)? \w+\[", line)
         if re.match(r"\s*(#|static_assert|template|using|constexpr|BRISK_)", line) or "constexpr" in line or declared:
             continue
 
