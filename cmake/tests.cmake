@@ -44,6 +44,7 @@ function(brisk_discover target name suffix)
     foreach(shard RANGE 3)
       add_test(NAME ${name}.${cases}.${shard} COMMAND ${target} "--gtest_filter=${own_SHARDED}" --gtest_brief=1)
       set_tests_properties(${name}.${cases}.${shard} PROPERTIES TIMEOUT ${BRISK_TEST_TIMEOUT_S} LABELS ${name} COST 500
+        FAIL_REGULAR_EXPRESSION "PASSED  \\] 0 tests"
         ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
     endforeach()
   endif()

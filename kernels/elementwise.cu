@@ -385,7 +385,6 @@ __global__ void __launch_bounds__(kThreads) elementwise_kernel(const __grid_cons
 }
 
 // ---- launcher
-// ------------------------------------------------------------------------------------------------------------
 
 /// Merges neighbouring dimensions wherever every broadcast source allows it, and drops dimensions of size 1.
 void set_dims(const ElementwiseOptions& options, Program& p) {

@@ -194,21 +194,6 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // ---- launchers
-// -----------------------------------------------------------------------------------------------------------
-
-template <class F>
-void dispatch_any(DType dtype, F f) {
-  switch (dtype) {
-    case DType::i32:
-      return f(int32_t());
-    case DType::i64:
-      return f(int64_t());
-    case DType::u8:
-      return f(uint8_t());
-    default:
-      return dispatch(dtype, f);
-  }
-}
 
 /// Calls f(From(), To()).
 template <class F>

@@ -54,7 +54,6 @@ __device__ __forceinline__ bool skips(const float* stats, const Status* status) 
 }
 
 // ---- statistics
-// ----------------------------------------------------------------------------------------------------------
 
 struct Partial {
   double squares;  ///< of the finite elements
@@ -167,7 +166,6 @@ __global__ void __launch_bounds__(kThreads) gradient_stats_kernel(Stats s) {
 }
 
 // ---- walks
-// ---------------------------------------------------------------------------------------------------------------
 
 /// What all walks share. table: null for the one tensor that `one` is.
 struct Walk {
@@ -360,7 +358,6 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // ---- scalars
-// -------------------------------------------------------------------------------------------------------------
 
 /// One thread: counters of the update, and the loss scale where there is one.
 // resources: scale_update_kernel: registers <= 40, static shared <= 0 bytes
@@ -392,7 +389,6 @@ __global__ void __launch_bounds__(kThreads) select_rates_kernel(const __grid_con
 }
 
 // ---- launchers
-// -----------------------------------------------------------------------------------------------------------
 
 std::string field_of(const char* name, const char* field) { return std::string("kernels::") + name + "." + field; }
 

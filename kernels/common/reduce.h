@@ -99,7 +99,6 @@ __device__ __forceinline__ T block_reduce(T value, Join join, T* scratch) {
 }
 
 // ---- rows: blocks of kRowBlock threads, of which kThreads (32 or all) share a row
-// ---------------------------------------
 
 template <int kThreads, class T, class Join>
 __device__ __forceinline__ T row_reduce(T value, Join join) {
@@ -123,7 +122,6 @@ __device__ __forceinline__ void for_vectors(int64_t size, const F& f) {
 }
 
 // ---- host: choice of the vectors and of the threads of a row
-// -------------------------------------------------------------
 
 /// Whether rows of `size` elements can be read by 16 bytes. Null pointers, which are not read, can.
 template <class... Pointers>
@@ -162,7 +160,6 @@ unsigned row_blocks(int64_t rows, const char* field) {
 }
 
 // ---- columns: [outer, rows, columns]; a thread has kWidth columns beside each other and strides over rows
-// ----------------
 
 constexpr int kColumnWarps = kColumnThreads / kWarpThreads;
 

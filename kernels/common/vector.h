@@ -86,4 +86,19 @@ auto dispatch(DType dtype, F f) {
   }
 }
 
+/// The same for integers too.
+template <class F>
+void dispatch_any(DType dtype, F f) {
+  switch (dtype) {
+    case DType::i32:
+      return f(int32_t());
+    case DType::i64:
+      return f(int64_t());
+    case DType::u8:
+      return f(uint8_t());
+    default:
+      return dispatch(dtype, f);
+  }
+}
+
 }  // namespace brisk::kernels

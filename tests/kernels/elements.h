@@ -17,20 +17,6 @@ namespace brisk::kernels {
 using test::kFloatTypes;
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
-template <class F>
-void with_element(DType dtype, F f) {
-  switch (dtype) {
-    case DType::i32:
-      return f(int32_t());
-    case DType::i64:
-      return f(int64_t());
-    case DType::u8:
-      return f(uint8_t());
-    default:
-      return dispatch(dtype, f);
-  }
-}
-
 /// `count` elements of `dtype`; with an offset they are not aligned to more than an element.
 class Elements {
  public:
@@ -42,7 +28,7 @@ class Elements {
             std::max(size_t{1}, skipped_ + count * static_cast<size_t>(size_of(dtype))))) {}
   Elements(DType dtype, const std::vector<double>& values, int offset = 0) : Elements(dtype, values.size(), offset) {
     std::vector<uint8_t> bytes(buffer_->size());
-    with_element(dtype, [&](auto element) {
+    dispatch_any(dtype, [&](auto element) {
       for (size_t i = 0; i < values.size(); ++i) {
         element = static_cast<decltype(element)>(values[i]);
         std::memcpy(bytes.data() + skipped_ + i * sizeof element, &element, sizeof element);
@@ -58,7 +44,7 @@ class Elements {
   std::vector<double> values() const {
     const std::vector<uint8_t> bytes = buffer_->download();
     std::vector<double> values(count_);
-    with_element(dtype_, [&](auto element) {
+    dispatch_any(dtype_, [&](auto element) {
       for (size_t i = 0; i < count_; ++i) {
         std::memcpy(&element, bytes.data() + skipped_ + i * sizeof element, sizeof element);
         if constexpr (std::is_arithmetic_v<decltype(element)>) {

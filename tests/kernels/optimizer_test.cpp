@@ -1,4 +1,4 @@
-// The update: statistics, walks, loss scale, staged buffers, rates, against the same formulas in double.
+// The update: statistics, walks, staged buffers, against the same formulas in double.
 #include "brisk/kernels/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -227,7 +227,6 @@ TEST(GradientStats, OP10_NonfiniteElementsAreCountedAndNamed) {
 }
 
 // ---- the rules of single values
-// -----------------------------------------------------------------------------------------
 
 /// One parameter of one element through `updates` updates with one gradient.
 struct Single {
@@ -339,7 +338,6 @@ TEST(Optimizers, AMP10_MastersMoveByWhatShadowsCannotHold) {
 }
 
 // ---- walks over tables
-// --------------------------------------------------------------------------------------------------
 
 struct Expected {
   double w, m, v, average;
@@ -514,79 +512,6 @@ TEST(Walks, StagedBuffersAreCommitted) {
     const Device stats(Floats{1.0f, 0.0f, 1.0f});
     commit_staged({.chunks = chunks, .stats = stats.data(), .table = table.data(), .tensors = 4}, nullptr);
     for (size_t i = 0; i < from.size(); ++i) EXPECT_EQ(to[i].values(), from[i].values());
-  }
-}
-
-// ---- scalars
-// --------------------------------------------------------------------------------------------------------------
-
-using Counters = std::vector<int64_t>;
-
-struct Scaler {
-  void feed(bool good, int times = 1) {
-    for (int i = 0; i < times; ++i) {
-      stats.upload({1.0f, good ? 0.0f : 1.0f, 1.0f});
-      options.counters = counters.data(), options.scale = scale.data(), options.stats = stats.data();
-      scale_update(options, nullptr);
-    }
-  }
-  float now() const { return scale.download()[0]; }
-
-  ScaleUpdateOptions options{.interval = 4};
-  Device scale{Floats{65536.0f}}, stats{3};
-  simt::DeviceBuffer<int64_t> counters{Counters{0, 0, 0, 0}};
-};
-
-TEST(LossScale, AMP01_GrowsAfterTheIntervalAndBacksOff) {
-  Scaler scaler;
-  scaler.feed(true, 3);
-  EXPECT_EQ(scaler.now(), 65536);
-  scaler.feed(true);
-  EXPECT_EQ(scaler.now(), 131072);
-  scaler.feed(false);
-  EXPECT_EQ(scaler.now(), 65536);
-  EXPECT_EQ(scaler.counters.download(), (Counters{4, 0, 1, 1}));
-  scaler.feed(true, 3);
-  EXPECT_EQ(scaler.now(), 65536);
-  EXPECT_EQ(scaler.counters.download(), (Counters{7, 3, 0, 1}));
-  scaler.feed(true);
-  EXPECT_EQ(scaler.now(), 131072);
-  EXPECT_EQ(scaler.counters.download(), (Counters{8, 0, 0, 1}));
-}
-
-TEST(LossScale, StaysWithinItsBounds) {
-  Scaler scaler;
-  scaler.feed(false, 20);
-  EXPECT_EQ(scaler.now(), 1);
-  EXPECT_EQ(scaler.counters.download(), (Counters{0, 0, 20, 20}));
-  scaler.options.maximum = 8;
-  scaler.feed(true, 40);
-  EXPECT_EQ(scaler.now(), 8);
-}
-
-TEST(LossScale, CountsWithoutAScaleAndStopsForTheStatus) {
-  Scaler scaler;
-  simt::DeviceBuffer<Status> status({Status{}});
-  scaler.stats.upload({1.0f, 0.0f, 1.0f});
-  const ScaleUpdateOptions options{
-      .counters = scaler.counters.data(), .stats = scaler.stats.data(), .status = status.data()};
-  scale_update(options, nullptr);
-  EXPECT_EQ(scaler.counters.download(), (Counters{1, 1, 0, 0}));
-  status.upload({Status{Status::kLabel, 0, 0, 0}});
-  scale_update(options, nullptr);
-  EXPECT_EQ(scaler.counters.download(), (Counters{1, 1, 0, 0}));
-}
-
-TEST(Rates, RowOfTheDevicesOwnCounter) {
-  const Device table(random_floats(5 * 3, 1)), scalars(3);
-  const Floats rows = table.download();
-  for (const int64_t updates : {0, 4, 5, 13}) {
-    const simt::DeviceBuffer<int64_t> counters(Counters{updates, 0, 0, 0});
-    select_rates(
-        {.columns = 3, .counters = counters.data(), .rows = 5, .scalars = scalars.data(), .table = table.data()},
-        nullptr);
-    const auto first = rows.begin() + updates % 5 * 3;
-    EXPECT_EQ(scalars.download(), Floats(first, first + 3)) << updates;
   }
 }
 

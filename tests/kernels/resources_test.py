@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What ptxas reports of each kernel and architecture against the line beside the kernel:
 
-    // resources: gemm_kernel: registers <= 168, static shared <= 512 bytes
+    // resources: softmax_rows: registers <= 48, static shared <= 64 bytes
+    // resources: gemm_kernel 128x64: registers <= 176, static shared <= 0 bytes
 
+The second form is for one tile of a matrix kernel ("f32": of the kernel without Tensor Cores).
 No kernel spills or has local memory; none is without its line; each is there for each architecture of the build.
 """
 import glob
@@ -20,15 +22,19 @@ def stated(source):
     for path in glob.glob(os.path.join(source, "kernels", "**", "*.cu"), recursive=True) + \
             glob.glob(os.path.join(source, "kernels", "**", "*.h"), recursive=True):
         for name, registers, shared in re.findall(
-                r"// resources: (\w+): registers <= (\d+), static shared <= (\d+) bytes", open(path).read()):
+                r"// resources: (\w+(?: \w+)?): registers <= (\d+), static shared <= (\d+) bytes", open(path).read()):
             lines[name] = (int(registers), int(shared))
     return lines
 
 
-def base_name(mangled):
+def kernel_name(mangled):
     name = subprocess.run(["c++filt", "-p", mangled], capture_output=True, text=True, check=True).stdout.strip()
     name = re.sub(r"^(?:void|int) ", "", re.sub(r"\(anonymous namespace\)::", "", name))
-    return re.split(r"[<(]", name)[0].split("::")[-1]
+    base = re.split(r"[<(]", name)[0].split("::")[-1]
+    tile = re.search(r"TensorCores<\w+, (\d+), (\d+),|(Lanes)<", name)
+    if not tile:
+        return base
+    return f"{base} f32" if tile.group(3) else f"{base} {tile.group(1)}x{tile.group(2)}"
 
 
 def main():
@@ -40,7 +46,7 @@ def main():
     limits, seen, failures = stated(source), {}, []
     for report in reports:
         for mangled, architecture, text in ENTRY.findall(open(report).read()):
-            name = base_name(mangled)
+            name = kernel_name(mangled)
             seen.setdefault(name, set()).add(architecture)
             numbers = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", text)
             used = re.search(r"Used (\d+) registers", text)

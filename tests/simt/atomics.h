@@ -30,22 +30,6 @@ inline T atomicAdd(T* address, std::type_identity_t<T> value) {
   return brisk::simt::update_atomically(address, [=](T old) { return static_cast<T>(old + value); });
 }
 template <class T>
-inline T atomicMax(T* address, std::type_identity_t<T> value) {
-  return brisk::simt::update_atomically(address, [=](T old) { return old < value ? value : old; });
-}
-template <class T>
-inline T atomicMin(T* address, std::type_identity_t<T> value) {
-  return brisk::simt::update_atomically(address, [=](T old) { return value < old ? value : old; });
-}
-template <class T>
-inline T atomicOr(T* address, std::type_identity_t<T> value) {
-  return brisk::simt::update_atomically(address, [=](T old) { return static_cast<T>(old | value); });
-}
-template <class T>
-inline T atomicExch(T* address, std::type_identity_t<T> value) {
-  return brisk::simt::update_atomically(address, [=](T) { return value; });
-}
-template <class T>
 inline T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return brisk::simt::update_atomically(address, [=](T old) { return old == expected ? value : old; });
 }

@@ -52,10 +52,8 @@ struct Warp {
 
 struct Barrier {
   uint32_t arrived = 0;
-  int votes = 0;
   Site site{};
   uint32_t phase = 0;
-  std::array<int, 2> result{};  ///< by the phase's parity: some read it when the next phase has begun
   std::vector<Thread*> waiting;
 };
 

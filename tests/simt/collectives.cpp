@@ -60,10 +60,8 @@ WarpGroup& group_of(Worker& worker, Warp& warp, uint32_t mask, const WarpOperati
 }
 
 void complete(Worker& worker, Barrier& barrier) {
-  barrier.result[barrier.phase % 2] = barrier.votes;
   ++barrier.phase;
   barrier.arrived = 0;
-  barrier.votes = 0;
   for (Thread* thread : barrier.waiting) worker.make_ready(*thread);
   barrier.waiting.clear();
 }
@@ -91,7 +89,7 @@ void warp_collective(uint32_t mask, const WarpOperation& operation, void* value,
   if (order) acquire(order);
 }
 
-int block_barrier(int value, Site site) {
+void block_barrier(Site site) {
   Worker& self = worker();
   Thread& thread = self.running();
   Barrier& barrier = self.barrier;
@@ -106,8 +104,6 @@ int block_barrier(int value, Site site) {
   const uint32_t phase = barrier.phase;
   void* order = self.shared.barrier_order(phase);
   release(order);
-  if (barrier.arrived == 0) barrier.votes = 0;
-  barrier.votes += value != 0;
   if (++barrier.arrived == self.alive()) {
     complete(self, barrier);
   } else {
@@ -115,7 +111,6 @@ int block_barrier(int value, Site site) {
     self.wait("__syncthreads", 0, site);
   }
   acquire(order);
-  return barrier.result[phase % 2];
 }
 
 void lane_exited(Worker& worker, Thread& thread) {

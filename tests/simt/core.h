@@ -49,8 +49,8 @@ struct WarpOperation {
 void warp_collective(uint32_t mask, const WarpOperation& operation, void* value, Site site);
 extern const WarpOperation kWarpBarrier;
 
-/// __syncthreads; returns how many threads brought a value that is not zero.
-int block_barrier(int value, Site site);
+/// __syncthreads
+void block_barrier(Site site);
 
 /// The static shared array of this key (one for each variable of the source), made at its first use in a block: NaN in
 /// each byte, with a gap behind it that may not be touched.

@@ -44,15 +44,8 @@
 #define gridDim (static_cast<const dim3&>(::brisk::simt::current_block->grid))
 inline constexpr int warpSize = 32;
 
-inline void __syncthreads(brisk::simt::Site site = brisk::simt::Site::here()) { brisk::simt::block_barrier(0, site); }
-inline int __syncthreads_count(int value, brisk::simt::Site site = brisk::simt::Site::here()) {
-  return brisk::simt::block_barrier(value, site);
-}
-inline int __syncthreads_or(int value, brisk::simt::Site site = brisk::simt::Site::here()) {
-  return brisk::simt::block_barrier(value, site) != 0;
-}
+inline void __syncthreads(brisk::simt::Site site = brisk::simt::Site::here()) { brisk::simt::block_barrier(site); }
 inline void __threadfence() { brisk::simt::fence(); }
-inline void __threadfence_block() { brisk::simt::fence(); }
 [[noreturn]] inline void __trap() { brisk::simt::fail("__trap()"); }
 
 #include "simt/atomics.h"

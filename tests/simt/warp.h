@@ -98,9 +98,3 @@ inline T __shfl_up_sync(unsigned mask, T value, unsigned distance, int width = 3
 inline unsigned __ballot_sync(unsigned mask, int value, brisk::simt::Site site = brisk::simt::Site::here()) {
   return brisk::simt::vote(mask, value != 0, site);
 }
-inline int __any_sync(unsigned mask, int value, brisk::simt::Site site = brisk::simt::Site::here()) {
-  return brisk::simt::vote(mask, value != 0, site) != 0;
-}
-inline int __all_sync(unsigned mask, int value, brisk::simt::Site site = brisk::simt::Site::here()) {
-  return brisk::simt::vote(mask, value == 0, site) == 0;
-}

@@ -14,12 +14,4 @@ inline Config& config() {
   return config;
 }
 
-struct Stats {
-  uint64_t ldmatrix_phases = 0, ldmatrix_conflicts = 0;
-};
-inline Stats stats() {
-  static uint64_t phases = 0;
-  return {++phases, 0};
-}
-
 }  // namespace brisk::simt
